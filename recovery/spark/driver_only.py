@@ -8,13 +8,71 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, Final, NoReturn
 
 from recovery.spark.definitions import UNKNOWN_PLACE, BadCode
 from recovery.spark.replay import messages_in
 
 _TOLD: Final = re.compile("⟦([^⟦⟧]*)⟧")
+
+
+class DriverText(str):
+    """The text of what only a run has: it can be logged and put into another text, and nothing hangs on it unseen."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        refuse_decision(str(self).strip("⟦⟧"))
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _refuse  # type: ignore[assignment]
+    __getitem__ = __iter__ = __len__ = __contains__ = _refuse
+    startswith = endswith = split = rsplit = splitlines = partition = rpartition = _refuse  # type: ignore[assignment]
+    find = rfind = index = rindex = count = _refuse  # type: ignore[assignment]
+    isdigit = isnumeric = isdecimal = isalpha = isalnum = _refuse  # type: ignore[assignment]
+    lower = upper = casefold = title = capitalize = strip = lstrip = rstrip = replace = removeprefix = (
+        removesuffix
+    ) = (
+        lambda self, *_: self  # type: ignore[assignment]
+    )
+
+
+class Decisions:
+    """Refusals of what would have hung on a running driver, also those that the program caught. `made`: them."""
+
+    def __init__(self) -> None:
+        self.made: list[BadCode] = []
+
+
+_noting: list[Decisions] = []
+
+
+@contextmanager
+def noting_decisions(decisions: Decisions) -> Iterator[None]:
+    """Meanwhile a program that catches such a refusal, and goes another way than its runs, has gone on unknown."""
+    _noting.append(decisions)
+    try:
+        yield
+    finally:
+        _noting.remove(decisions)
+
+
+def refuse_decision(told: str) -> NoReturn:
+    """Raises `BadCode`."""
+    problem = BadCode(
+        f"What the program does depends on {told}, which only a run of it has.", code=UNKNOWN_PLACE
+    )
+    if _noting and not _only_logs(sys._getframe(1)):
+        _noting[-1].made.append(problem)
+    raise problem
+
+
+def _only_logs(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "logging":
+            return True
+        frame = frame.f_back
+    return False
 
 
 class DriverThing:
@@ -24,7 +82,7 @@ class DriverThing:
         self._told = str(name)
 
     def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
-        return (DriverThing,)
+        return (DriverBase,)
 
     def __enter__(self) -> "DriverThing":
         return self
@@ -44,35 +102,55 @@ class DriverThing:
         return DriverThing(self._told)
 
     def __str__(self) -> str:
+        return DriverText(f"⟦{self._told}⟧")
+
+    def __repr__(self) -> str:
         return f"⟦{self._told}⟧"
 
-    __repr__ = __fspath__ = __str__
+    __fspath__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return str(self)
+        return self.__str__()
 
     def _refuse(self, *_: Any) -> NoReturn:
-        raise BadCode(
-            f"What the program does depends on {self._told}, which only a run of it has.", code=UNKNOWN_PLACE
-        )
+        refuse_decision(self._told)
 
     __bool__ = __iter__ = __len__ = __contains__ = __int__ = __float__ = __index__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = _refuse
     __rsub__ = __truediv__ = __floordiv__ = __mod__ = __eq__ = __ne__ = _refuse
     __reduce_ex__ = _refuse  # a function of the program would take it along to its rows
-    __hash__ = object.__hash__
+
+    def __hash__(self) -> int:
+        """`typing` asks for it; a program that looks something up by it goes by what is not known."""
+        if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] in sys.stdlib_module_names:
+            return object.__hash__(self)
+        refuse_decision(self._told)
+
+
+class DriverBase(DriverThing):
+    """The base of a class of the program whose own base is not here: that one may fill its fields with anything."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_") and name not in object.__getattribute__(self, "__dict__"):
+            of = type(self)
+            own = (vars(one)[name] for one in of.__mro__ if name in vars(one) and one is not DriverThing)
+            found = next(own, None)
+            if found is not None and not callable(found) and not hasattr(found, "__get__"):
+                return DriverThing(f"{of.__name__}.{name}")
+        return super().__getattribute__(name)
 
 
 def refuse_driver_things(texts: Mapping[str, Any]) -> None:
     """`texts`: what a text is for -> it. Raises `BadCode` where only a run can say one, or an option has no value."""
-    for name, text in texts.items():
-        if str(text) == "None" and name.startswith("the option"):
+    for name, given in texts.items():
+        text = plain_text(given)
+        if text == "None" and name.startswith("the option"):
             raise BadCode(
                 f"The program gives {name} no value: an argument or a variable of the environment may be missing. "
                 "Name it with --argument, or in the start command (env NAME=VALUE …).",
                 code=UNKNOWN_PLACE,
             )
-        if told := _TOLD.search(str(text)):
+        if told := _TOLD.search(text):
             raise BadCode(
                 f"The program makes {name} of {told[1]}, which only a run of it has. Pass it as an argument or name it "
                 "in the environment.",
@@ -80,19 +158,69 @@ def refuse_driver_things(texts: Mapping[str, Any]) -> None:
             )
 
 
+def plain_text(value: Any) -> str:
+    """Its text, which can be looked at."""
+    return str(str(value))
+
+
 def refuse_in_rows(plan: Any) -> None:
-    """Raises `BadCode` where a plan, a message of Connect, writes into its rows what only a run can say."""
+    """Raises `BadCode` where a plan, a message of Connect, has in a value, an expression or a name what only a run can
+    say. Options of readers, which may be logins, are judged where they are loaded."""
     for message in messages_in(plan):
-        if message.DESCRIPTOR.full_name == "spark.connect.Expression.Literal":
-            refuse_driver_things({"a value of its rows": message.string})
+        for field, value in message.ListFields():
+            if field.type == field.TYPE_STRING:
+                for text in [value] if isinstance(value, str) else value:
+                    refuse_driver_things({"a value of its rows": text})
+
+
+class JavaThing(DriverThing):
+    """What Py4J leads to. By Hadoop's FileSystem a program removes and renames places: `removed` takes them.
+
+    `place`: the first text of the call that gave it, as `Path(text)`."""
+
+    def __init__(self, name: str, removed: list[str], place: str = "") -> None:
+        super().__init__(name)
+        self._removed, self._place = removed, place
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return JavaThing(name, self._removed, self._place)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        named = [place for place in map(_place_of, args) if place]
+        if self._told in _TAKES:
+            self._removed += named[:1]
+        return JavaThing(self._told, self._removed, named[0] if named else self._place)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self
+
+
+def _place_of(argument: Any) -> str:
+    return (
+        argument._place if isinstance(argument, JavaThing) else argument if isinstance(argument, str) else ""
+    )
+
+
+_TAKES: Final = frozenset(
+    {"delete", "deleteOnExit", "rename", "moveToTrash", "moveFromLocalFile", "fullyDelete"}
+)
+"""Methods of Hadoop after which their first place is gone."""
 
 
 class DriverContext(DriverThing):
     """In place of a SparkContext: of its settings it knows those that the program has named."""
 
-    def __init__(self, settings: Mapping[str, str], version: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        version: Callable[[], str] | None = None,
+        removed: list[str] | None = None,
+    ) -> None:
         super().__init__("SparkContext")
         self._settings, self._version = settings, version
+        self._jvm = self._gateway = self._jsc = JavaThing("Java", [] if removed is None else removed)
 
     @property
     def version(self) -> Any:
@@ -102,8 +230,8 @@ class DriverContext(DriverThing):
         return self
 
     def get(self, key: str, defaultValue: Any = None) -> Any:
-        unnamed = DriverThing(f"the setting {key}") if defaultValue is None else defaultValue
-        return self._settings.get(key, unnamed)
+        """A default is the program's own guess: a run may be given the setting with its start."""
+        return self._settings.get(key, DriverThing(f"the setting {key}"))
 
 
 class ContextClass:

@@ -3,12 +3,24 @@
 A widget has the value that an argument `NAME=VALUE` gives, else its default, as in a run by hand.
 """
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from recovery.spark.definitions import BadCode
-from recovery.spark.driver_only import DriverThing
+from recovery.spark.driver_only import DriverThing, plain_text
 from recovery.spark.untouched import Acts
+
+_OTHER: Final = re.compile(r"^# MAGIC %run\s+(?P<named>\S+)", re.MULTILINE)
+
+
+def refuse_other_notebooks(text: str) -> None:
+    """Raises `BadCode` where a notebook runs another one in its place: its names would be those of that one."""
+    if other := _OTHER.search(text):
+        raise BadCode(
+            f"The notebook runs another one ({other['named']}), which is not part of its file, so what it would start "
+            "is not known."
+        )
 
 
 def notebook_names(spark: Any, context: Any, arguments: Sequence[str], acts: Acts) -> dict[str, Any]:
@@ -64,8 +76,12 @@ class NotebookFiles(DriverThing):
         self._acts = acts
 
     def rm(self, path: str, *_: Any, **__: Any) -> bool:
-        self._acts.removed.append(str(path))
+        self._acts.removed.append(plain_text(path))
         return True
+
+    def mv(self, path: str, *_: Any, **__: Any) -> bool:
+        """From where it lay it is gone."""
+        return self.rm(path)
 
 
 class NotebookSecrets(DriverThing):

@@ -33,16 +33,20 @@ from recovery.spark.definitions import (
 )
 from recovery.spark.driver_only import (
     ContextClass,
+    Decisions,
     DriverContext,
     DriverThing,
+    JavaThing,
     UnstartedQuery,
     UnstartedStreams,
+    noting_decisions,
+    plain_text,
     refuse_driver_things,
     refuse_in_rows,
     standing_in_for_delta,
 )
 from recovery.spark.laying import ELSEWHERE, LaidProgram
-from recovery.spark.notebooks import notebook_names
+from recovery.spark.notebooks import notebook_names, refuse_other_notebooks
 from recovery.spark.paths import plain
 from recovery.spark.programs_words import ARGUMENTS, CHECKPOINT, ENGINE, PLAIN
 from recovery.spark.untouched import Acts, hands_off, join_threads
@@ -262,9 +266,11 @@ def _queries(
         with (
             hands_off(laid.folder if laid else str(path.parent), known.acts),
             _standing_in(spark, found, known),
+            noting_decisions(known.decisions),
             standing_in_for_absent({str(path), *map(str, placed.values())}, known.absent),
         ):
             names = notebook_names(spark, _context(spark, known), known.arguments, known.acts)
+            refuse_other_notebooks(path.read_text(errors="replace"))
             running = threading.enumerate()
             runpy.run_path(str(path), init_globals=names, run_name="__main__")
             join_threads(running)
@@ -363,8 +369,8 @@ def _stand_ins(spark: Any, found: list[ProgramQuery], known: "_Known") -> list[t
         (connect.SparkSession, "sparkContext", property(lambda _: _context(spark, known))),
         (connect.SparkSession, "streams", property(lambda _: UnstartedStreams("the streams that run"))),
         *[
-            (connect.SparkSession, name, DriverThing("Java"))
-            for name in ("_jvm", "_jsparkSession", "_jwrapped")
+            (connect.SparkSession, name, JavaThing("Java", known.acts.removed))
+            for name in ("_jvm", "_jsparkSession", "_jwrapped", "_jsc")
         ],
         (connect.SparkSession, "_sc", property(lambda _: _context(spark, known))),
         (connect.SparkSession, "sql", _guarded_sql(connect.SparkSession.sql, known)),
@@ -394,7 +400,7 @@ def _get_session_with(spark: Any, known: "_Known") -> Callable[[Any], Any]:
 
 
 def _context(spark: Any, known: "_Known") -> DriverContext:
-    return DriverContext(known.settings, lambda: str(spark.version))
+    return DriverContext(known.settings, lambda: str(spark.version), known.acts.removed)
 
 
 def _refuse_arguments(parser: Any, message: str) -> NoReturn:
@@ -458,6 +464,7 @@ class _Known:
     settings: dict[str, str] = field(default_factory=dict)
     tables: dict[str, tuple[str, str]] = field(default_factory=dict)
     held: reads_only.HeldWrites = field(default_factory=reads_only.HeldWrites)
+    decisions: Decisions = field(default_factory=Decisions)
     sleeps: int = 0
 
     def real_place(self, place: str) -> str:
@@ -498,11 +505,11 @@ class _Writer:
         return lambda *args, **kwargs: self  # trigger, partitionBy, clusterBy, and what comes later
 
     def format(self, source: str) -> "_Writer":
-        self._query.format = str(source).lower()
+        self._query.format = plain_text(source).lower()
         return self
 
     def option(self, key: str, value: Any) -> "_Writer":
-        self._query.options[str(key)] = _text(value)
+        self._query.options[plain_text(key)] = _text(value)
         return self
 
     def options(self, **options: Any) -> "_Writer":
@@ -511,11 +518,11 @@ class _Writer:
         return self
 
     def outputMode(self, mode: str) -> "_Writer":
-        self._query.mode = str(mode).lower()
+        self._query.mode = plain_text(mode).lower()
         return self
 
     def queryName(self, name: str) -> "_Writer":
-        self._query.name = str(name)
+        self._query.name = plain_text(name)
         return self
 
     def foreachBatch(self, func: Any) -> "_Writer":
@@ -528,13 +535,13 @@ class _Writer:
 
     def start(self, path: str | None = None, format: str | None = None, **told: Any) -> UnstartedQuery:
         self._take(format, told)
-        if path:
-            self._query.options["path"] = str(path)
+        if path is not None and not (isinstance(path, str) and plain_text(path) == ""):
+            self._query.options["path"] = plain_text(path)
         return self._noted()
 
     def toTable(self, tableName: str, format: str | None = None, **told: Any) -> UnstartedQuery:
         self._take(format, told)
-        self._query.table = str(tableName)
+        self._query.table = plain_text(tableName)
         return self._noted()
 
     def _take(self, format: str | None, told: dict[str, Any]) -> None:
@@ -569,8 +576,11 @@ class _Writer:
         self._known.held.check_reads(plan)
         refuse_in_rows(plan)
         told = {f"the option {k}": v for k, v in query.options.items() if not secrets.is_secret(k)}
-        refuse_driver_things({**told, "the sink's name": query.table, "the query's name": query.name})
+        names = {"the sink's name": query.table, "the query's name": query.name}
+        refuse_driver_things({**told, **names, "the format": query.format, "the output mode": query.mode})
+        if self._known.decisions.made:  # the program caught it, and went a way that no run needs to go
+            raise self._known.decisions.made[0]
 
 
 def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else plain_text(value)

@@ -51,7 +51,12 @@ _ADDS: Final = re.compile(
     r"(?:TABLE\s+)?(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>[\w.`]+)",
     re.IGNORECASE,
 )
-"""Statements that take no row away."""
+"""Statements that take no row away, but for those that say so (`_TAKES`)."""
+_TAKES: Final = re.compile(
+    r"INSERT\b.*?\bREPLACE\b|ALTER\s+TABLE\b.*?\b(?:DROP|RENAME|REPLACE|RECOVER|LOCATION)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Those that take rows, columns or the place of a table away after all."""
 _ADDING: Final = {"write_operation": frozenset({0, 1, 3, 4}), "write_operation_v2": frozenset({1, 4})}
 """Commands and those modes of theirs by which nothing is overwritten."""
 _DOORS: Final = (
@@ -135,7 +140,7 @@ class HeldWrites:
         """Is it one that only adds? Then it is passed over."""
         bare = re.sub(r"^(?:\s|'')+", "", _QUIET.sub(_keep_names, text))
         added = _ADDS.match(bare)
-        if added is None or "/*" in bare:
+        if added is None or "/*" in bare or _TAKES.match(_without_names(bare)):
             return False
         self.targets.add(last_part(added["name"]))
         return True
@@ -166,6 +171,10 @@ class HeldWrites:
 def last_part(table: str) -> str:
     """The name of a table without its catalog and schema."""
     return table.replace("`", "").rsplit(".", 1)[-1].lower()
+
+
+def _without_names(text: str) -> str:
+    return re.sub(r"`[^`]*`", "``", text)
 
 
 def _keep_names(quiet: re.Match[str]) -> str:

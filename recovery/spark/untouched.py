@@ -34,11 +34,18 @@ _CHANGES: Final = {
     "os.remove": "removes",
     "os.rmdir": "removes",
     "shutil.rmtree": "removes",
+    "os.utime": "changes the times of",
+    "os.setxattr": "changes the attributes of",
+    "os.removexattr": "changes the attributes of",
     "sqlite3.connect": "opens the database",
 }
 _PROCESSES: Final = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"}
 )
+_OF_FIRST: Final = frozenset({"os.utime", "os.setxattr", "os.removexattr"})
+"""Changes whose other texts are no places."""
+_SIGNALS: Final = frozenset({"os.kill", "os.killpg"})
+_JUDGED: Final = _PROCESSES | _SIGNALS | {"open", "socket.connect"}
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 JOIN_SECONDS: Final = 5.0
 _OWN_THREADS: Final = ("grpc", "pyspark", "multiprocessing", "concurrent", "recovery")
@@ -154,10 +161,13 @@ class MachineGuard:
         if isinstance(file, int) or self.is_own(file):
             return file
         place = os.path.realpath(os.fsdecode(file))
+        if "x" in mode and Path(place).exists():
+            raise FileExistsError(17, os.strerror(17), place)
         if set(mode) & set("wax+") and place not in self._aside:
-            self._aside[place] = f"{self._shelf}/{len(self._aside)}"
-            if "+" in mode and "r" in mode:
-                shutil.copyfile(place, self._aside[place])
+            aside = f"{self._shelf}/{len(self._aside)}"
+            if "r" in mode or ("a" in mode and Path(place).exists()):
+                shutil.copyfile(place, aside)
+            self._aside[place] = aside
         return self._aside.get(place, file)
 
     def is_own(self, path: Any, dir_fd: int = -1) -> bool:
@@ -173,6 +183,8 @@ class MachineGuard:
         """Raises `BadCode`."""
         if event in _PROCESSES:
             raise refusal(f"starts another process ({str(arguments[0])[:60]})")
+        if event in _SIGNALS and arguments[0] != os.getpid():
+            raise refusal(f"sends a signal to another process ({arguments[0]})")
         if event == "socket.connect":
             _check_connection(*arguments)
         elif event == "open":
@@ -183,7 +195,8 @@ class MachineGuard:
             self._check_change(event, arguments)
 
     def _check_change(self, event: str, arguments: tuple[Any, ...]) -> None:
-        named = [argument for argument in arguments if isinstance(argument, (str, bytes, os.PathLike))]
+        changed = arguments[:1] if event in _OF_FIRST else arguments
+        named = [argument for argument in changed if isinstance(argument, (str, bytes, os.PathLike))]
         fd = next(
             (argument for argument in reversed(arguments) if isinstance(argument, int) and argument >= 0), -1
         )
@@ -197,8 +210,10 @@ class MachineGuard:
 
 def _check_connection(connected: Any, address: Any) -> None:
     """HTTP may connect: what it sends is judged by itself. Raises `BadCode`."""
-    if connected.family not in (socket.AF_INET, socket.AF_INET6) or connected.type != socket.SOCK_STREAM:
-        return
+    if connected.type != socket.SOCK_STREAM:
+        return  # one word to whoever listens, as of a log
+    if connected.family == socket.AF_UNIX:  # a database of this machine, or what runs its containers
+        raise refusal(f"connects to {os.fsdecode(address)}")
     frame = sys._getframe(1)
     while frame is not None:
         if isinstance(frame.f_locals.get("self"), http.client.HTTPConnection):
@@ -208,5 +223,5 @@ def _check_connection(connected: Any, address: Any) -> None:
 
 
 def _judge(event: str, arguments: tuple[Any, ...]) -> None:
-    if _armed and (event in _CHANGES or event in _PROCESSES or event in ("open", "socket.connect")):
+    if _armed and (event in _CHANGES or event in _JUDGED):
         _armed[-1].judge(event, arguments)

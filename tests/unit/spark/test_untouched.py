@@ -202,3 +202,33 @@ def test_a_removal_matters_where_it_meets_a_place_of_the_query(
 ) -> None:
     query = programs.ProgramQuery(None, options={"checkpointLocation": place})
     assert bool(programs._removed_of(query, [removed])) is covered
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.kill(os.getppid(), 0)",
+        "os.killpg(os.getpgid(os.getppid()), 0)",
+        "with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:\n    s.connect('/nowhere.sock')",
+        "os.utime(LAKE + '/old.txt')",
+    ],
+)
+def test_signals_sockets_of_the_machine_and_times_of_files_are_refused(
+    own: Path, outside: Path, code: str
+) -> None:
+    with pytest.raises(BadCode):
+        run(code, own, outside)
+
+
+def test_what_it_adds_to_a_file_is_read_behind_what_was_there(own: Path, outside: Path) -> None:
+    code = (
+        "with open(LAKE + '/old.txt', 'a') as f:\n    f.write('er')\n"
+        "assert pathlib.Path(LAKE, 'old.txt').read_text() == 'older'"
+    )
+    run(code, own, outside)
+    assert (outside / "old.txt").read_text() == "old"
+
+
+def test_a_file_that_must_not_be_there_is_there(own: Path, outside: Path) -> None:
+    with pytest.raises(FileExistsError):
+        run("open(LAKE + '/old.txt', 'x')", own, outside)
