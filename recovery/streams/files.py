@@ -27,7 +27,7 @@ def program_files(program: str, arguments: Sequence[str] = ()) -> dict[str, byte
     these that the code or its `arguments` name. Raises NotFound, Refused, Unreachable."""
     folder, _, name = program.rpartition("/")
     with reaching(program):
-        shelf = _Shelf()
+        shelf, tops = _Shelf(), imports.folders_above(folder)
         found = {program: _read(shelf.store(folder), name)}
         waiting, texts, climbs = [program], {argument.rpartition("/")[2] for argument in arguments}, False
         while waiting:
@@ -35,13 +35,18 @@ def program_files(program: str, arguments: Sequence[str] = ()) -> dict[str, byte
             names = imports.read_names(found[path])
             texts, climbs = texts | names.texts, climbs or names.climbs
             for module in shelf.modules(path.rpartition("/")[0], names):
-                if module not in found and len(found) < MOST_FILES and not _leads_away(module):
+                if module not in found and len(found) < MOST_FILES and not _leads_away(module, tops):
                     found[module] = shelf.read(module)
                     waiting.append(module)
         root = imports.common_folder(list(found))
-        for path in shelf.settings(imports.folders_above(root)[:ABOVE] if climbs else [root], texts):
-            if len(found) < MOST_FILES and not _leads_away(path):
-                found.setdefault(path, shelf.read(path))
+        for path in shelf.settings(root, texts):
+            if path not in found and len(found) < MOST_FILES and not _leads_away(path, tops):
+                found[path] = shelf.read(path)
+        above = [top for top in tops[:ABOVE] if not _is_below(top, root)] if climbs else []
+        for path in shelf.settings_above(above, texts):
+            if path not in found and len(found) < MOST_FILES and not _leads_away(path, tops):
+                with contextlib.suppress(RepriseError, OSError):  # another program's, perhaps
+                    found[path] = shelf.read(path)
     return found
 
 
@@ -100,23 +105,37 @@ class _Shelf:
         elif name in folders and PACKAGE in self._names(path)[0]:
             yield f"{path}/{PACKAGE}"
 
-    def settings(self, roots: Sequence[str], texts: Collection[str]) -> Iterator[str]:
-        """Files of settings in these folders and the folders in each."""
-        folders = list(roots)
-        for root in roots:
-            below = [name for name in sorted(self._names(root)[1]) if not name.startswith((".", "_"))]
-            folders += [f"{root}/{name}" for name in below[:MOST_FOLDERS]]
-        for folder in dict.fromkeys(folders):
+    def settings(self, root: str, texts: Collection[str]) -> Iterator[str]:
+        """Files of settings in the program's folder and the folders in it."""
+        below = [name for name in sorted(self._names(root)[1]) if not name.startswith((".", "_"))]
+        return self._settings_in([root, *(f"{root}/{name}" for name in below[:MOST_FOLDERS])], texts)
+
+    def settings_above(self, above: Sequence[str], texts: Collection[str]) -> Iterator[str]:
+        """Those in folders above it, and in folders of these that the code names: others are other programs'."""
+        within = [f"{top}/{name}" for top in above for name in sorted(self._names(top)[1]) if name in texts]
+        return self._settings_in([*above, *within[:MOST_FOLDERS]], texts)
+
+    def _settings_in(self, folders: Sequence[str], texts: Collection[str]) -> Iterator[str]:
+        for folder in folders:
             for name in sorted(self._names(folder)[0]):
                 if imports.is_named(f"{folder}/{name}", frozenset(texts)):
                     yield f"{folder}/{name}"
 
 
-def _leads_away(path: str) -> bool:
-    """Is it a link to another folder? Who can write beside a program could have any file read as part of it."""
-    return not scheme_of(path) and os.path.realpath(path) != str(
-        Path(os.path.realpath(path.rpartition("/")[0])) / path.rpartition("/")[2]
+def _leads_away(path: str, tops: Sequence[str]) -> bool:
+    """Is it a link to another folder, or does one of its folders lead out of `tops`, the program's own and those above
+    it? Who can write beside a program could have any file read as part of it."""
+    if scheme_of(path):
+        return False
+    folder, _, name = path.rpartition("/")
+    real = os.path.realpath(folder)
+    return os.path.realpath(path) != str(Path(real) / name) or not any(
+        _is_below(real, os.path.realpath(top)) for top in tops
     )
+
+
+def _is_below(place: str, folder: str) -> bool:
+    return f"{place}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def _plain(path: str) -> str:

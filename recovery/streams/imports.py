@@ -18,7 +18,9 @@ FOLDERS: Final = frozenset(
 )  # fmt: skip
 """What folders of settings are called. Of another folder that the code names, its files may be the stream's input."""
 _SECRET: Final = re.compile(
-    r"secret|password|passwd|credential|token|private|keytab|keystore|\bkeys?\b", re.IGNORECASE
+    r"secret|pass(?:word|wd|phrase)|pwd|credential|token|private|keytab|keystore|(?<![a-z])keys?(?![a-z])"
+    r"|(?:api|access)keys?|service.?account",
+    re.IGNORECASE,
 )
 
 
@@ -85,9 +87,11 @@ def is_named(path: str, texts: Sequence[str] | frozenset[str]) -> bool:
 
 
 def folders_above(folder: str) -> list[str]:
-    """A module's folder and those above it, never the root of all."""
+    """A module's folder and those above it, never the root of all, nor what is above a bucket."""
     found = [folder]
     while len(found) <= MOST_PARENTS and (above := found[-1].rpartition("/")[0]).count("/") > 0:
+        if above.endswith(":/"):
+            break
         found.append(above)
     return found
 

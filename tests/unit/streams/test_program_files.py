@@ -136,3 +136,71 @@ def test_variables_count_behind_options_and_unless_a_word_of_theirs_is_a_secrets
     words: list[str], given: dict[str, str]
 ) -> None:
     assert commands.variables_of(words) == given
+
+
+CLIMBS = "from pathlib import Path\nHERE = Path(__file__).parent\n(HERE.parent / 'conf' / 'config.json').read_text()\n"
+
+
+def lay_out(top: Path, held: dict[str, str]) -> None:
+    for name, text in held.items():
+        place = top / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+
+def beside(top: Path, program: str) -> set[str]:
+    return {str(Path(path).relative_to(top)) for path in files.program_files(str(top / program))} - {program}
+
+
+def test_of_folders_above_only_those_that_the_code_names_hold_settings(tmp_path: Path) -> None:
+    top = tmp_path / "home"
+    lay_out(
+        top,
+        {
+            "alice/etl.py": CLIMBS,
+            "conf/config.json": "{}",
+            "config.json": "{}",
+            "bob/config.json": "{}",
+            "bob/config/db.json": "{}",
+        },
+    )
+    assert beside(top, "alice/etl.py") == {"conf/config.json", "config.json"}
+
+
+def test_settings_above_are_those_above_the_program_not_above_its_modules(tmp_path: Path) -> None:
+    top = tmp_path / "a" / "b"
+    lay_out(
+        top,
+        {
+            "c/d/e/f/g/etl.py": CLIMBS + "import common\n",
+            "c/d/common.py": "",
+            "config.json": "{}",
+            "c/config.json": "{}",
+        },
+    )
+    assert beside(top, "c/d/e/f/g/etl.py") == {"c/d/common.py"}
+
+
+def test_a_file_above_that_is_too_large_is_another_programs(tmp_path: Path) -> None:
+    lay_out(tmp_path, {"home/alice/etl.py": CLIMBS, "home/config.json": " " * (files.LARGEST + 1)})
+    assert beside(tmp_path / "home", "alice/etl.py") == set()
+
+
+def test_a_folder_that_is_a_link_to_elsewhere_brings_no_file(tmp_path: Path) -> None:
+    program = "org/team/srv/app/etl.py"
+    lay_out(tmp_path, {program: CLIMBS, "elsewhere/a.json": "{}", "org/team/srv/shared/b.json": "{}"})
+    conf = tmp_path / "org/team/srv/app/conf"
+    conf.symlink_to(tmp_path / "elsewhere")
+    assert beside(tmp_path, program) == set()
+    conf.unlink()
+    conf.symlink_to(tmp_path / "org/team/srv/shared")
+    assert beside(tmp_path, program) == {"org/team/srv/app/conf/b.json"}
+
+
+@pytest.mark.parametrize("name", ["service-account.json", "apikey.json", "api_key.json", "db_pwd.json"])
+def test_a_file_that_is_called_as_a_login_is_no_setting(name: str) -> None:
+    assert not imports.is_named(f"/srv/app/conf/{name}", frozenset({"conf", name}))
+
+
+def test_nothing_is_above_a_bucket() -> None:
+    assert imports.folders_above("s3://bucket/jobs") == ["s3://bucket/jobs", "s3://bucket"]
