@@ -15,7 +15,7 @@ from recovery.models import JointPlan, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.planning import actions as planning
 from recovery.workflow import actions, joining, joint_actions
-from recovery.workflow.selectors import plan_of
+from recovery.workflow.selectors import plan_of, recovery_or_404
 
 
 @dataclass(frozen=True)
@@ -90,23 +90,24 @@ def offer_join(recovery: Recovery) -> JoinOffer | None:
 
 def join(recovery_id: int, by: Actor) -> None:
     """Seal the plan together with every one that `offer_join` names, in the order in which they were opened."""
-    offer = offer_join(Recovery.objects.select_related("flow").get(pk=recovery_id))
+    offer = offer_join(recovery_or_404(recovery_id, by))
     others = [other.pk for other in offer.others] if offer else []
     planning.join_plans(recovery_ids=sorted([recovery_id, *others]), by=by)
 
 
-def _bound(recovery_id: int) -> JointPlan | None:
-    joint = _joint(recovery_id)
+def _bound(recovery_id: int, by: Actor) -> JointPlan | None:
+    joint = _joint(recovery_id, by)
     return joint if joint is not None and joining.is_bound(joint) else None
 
 
-def _joint(recovery_id: int) -> JointPlan | None:
-    return joining.joint_of(Recovery.objects.get(pk=recovery_id))
+def _joint(recovery_id: int, by: Actor) -> JointPlan | None:
+    """Raises NotFound, also for a recovery that `by` may not see."""
+    return joining.joint_of(recovery_or_404(recovery_id, by))
 
 
 def execute(recovery_id: int, by: Actor) -> None:
     """Start or resume it, or all that run together with it."""
-    if (joint := _bound(recovery_id)) is not None:
+    if (joint := _bound(recovery_id, by)) is not None:
         joint_actions.execute_joint(joint_id=joint.pk, by=by)
     else:
         actions.execute(recovery_id=recovery_id, by=by)
@@ -114,7 +115,7 @@ def execute(recovery_id: int, by: Actor) -> None:
 
 def roll_back(recovery_id: int, by: Actor, reason: str) -> None:
     """Undo it, or all that ran together with it."""
-    if (joint := _joint(recovery_id)) is not None:
+    if (joint := _joint(recovery_id, by)) is not None:
         joint_actions.roll_back_joint(joint_id=joint.pk, by=by, reason=reason)
     else:
         actions.roll_back(recovery_id=recovery_id, by=by, reason=reason)
@@ -122,7 +123,7 @@ def roll_back(recovery_id: int, by: Actor, reason: str) -> None:
 
 def cancel(recovery_id: int, by: Actor, reason: str) -> None:
     """End it; once they have begun, all that run together with it."""
-    recovery = Recovery.objects.get(pk=recovery_id)
+    recovery = recovery_or_404(recovery_id, by)
     joint = joining.joint_of(recovery)
     if joint is not None and recovery.state == "needs_attention":
         joint_actions.cancel_joint(joint_id=joint.pk, by=by, reason=reason)
@@ -132,7 +133,7 @@ def cancel(recovery_id: int, by: Actor, reason: str) -> None:
 
 def request_approval(recovery_id: int, by: Actor, reason: str, seen: str) -> None:
     """Ask for votes on the plan that was read, or on the joint one."""
-    if (joint := _bound(recovery_id)) is not None:
+    if (joint := _bound(recovery_id, by)) is not None:
         approving_together.request_joint_approval(joint_id=joint.pk, reason=reason, joint_hash=seen, by=by)
     else:
         approving.request_approval(recovery_id=recovery_id, reason=reason, plan_hash=seen, by=by)
@@ -140,7 +141,7 @@ def request_approval(recovery_id: int, by: Actor, reason: str, seen: str) -> Non
 
 def cast_vote(recovery_id: int, by: Actor, choice: str, reason: str, seen: str) -> None:
     """Vote on the plan that was read, or on the joint one."""
-    if (joint := _bound(recovery_id)) is not None:
+    if (joint := _bound(recovery_id, by)) is not None:
         approving_together.vote_on_joint(
             joint_id=joint.pk, choice=choice, reason=reason, joint_hash=seen, by=by
         )
@@ -150,7 +151,7 @@ def cast_vote(recovery_id: int, by: Actor, choice: str, reason: str, seen: str) 
 
 def break_glass(recovery_id: int, by: Actor, reason: str, seen: str) -> None:
     """Run the plan that was read, or all that run together, without enough votes."""
-    if (joint := _bound(recovery_id)) is not None:
+    if (joint := _bound(recovery_id, by)) is not None:
         approving_together.break_glass_for_joint(joint_id=joint.pk, reason=reason, joint_hash=seen, by=by)
     else:
         approving.break_glass(recovery_id=recovery_id, reason=reason, plan_hash=seen, by=by)

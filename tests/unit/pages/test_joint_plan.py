@@ -85,3 +85,8 @@ def test_what_is_asked_once_more_names_every_recovery_that_it_is_done_with(
     text = responder.get(f"/recoveries/{rows[0].pk}/{page}").content.decode()
 
     assert f'data-code="done-with" data-value="{rows[1].label}"' in text
+
+
+@pytest.mark.parametrize("act", ["join", "ask"])
+def test_a_recovery_that_is_not_there_is_not_found(responder: Client, act: str) -> None:
+    assert responder.post("/recoveries/999999/review", {"act": act, "hash": "x"}).status_code == 404
