@@ -25,16 +25,17 @@ class DriverText(str):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         refuse_decision(str(self).strip("⟦⟧"))
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _refuse  # type: ignore[assignment]
-    __getitem__ = __iter__ = __len__ = __contains__ = _refuse
-    startswith = endswith = split = rsplit = splitlines = partition = rpartition = _refuse  # type: ignore[assignment]
-    find = rfind = index = rindex = count = _refuse  # type: ignore[assignment]
-    isdigit = isnumeric = isdecimal = isalpha = isalnum = _refuse  # type: ignore[assignment]
-    lower = upper = casefold = title = capitalize = strip = lstrip = rstrip = replace = removeprefix = (
-        removesuffix
-    ) = (
-        lambda self, *_: self  # type: ignore[assignment]
-    )
+    def _stay(self, *_: Any) -> "DriverText":
+        return self
+
+    _refused: Any = _refuse
+    _same: Any = _stay
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _refused
+    __getitem__ = __iter__ = __len__ = __contains__ = _refused
+    startswith = endswith = split = rsplit = splitlines = partition = rpartition = _refused
+    find = rfind = index = rindex = count = isdigit = isnumeric = isdecimal = isalpha = isalnum = _refused
+    lower = upper = casefold = title = capitalize = strip = lstrip = rstrip = _same
+    replace = removeprefix = removesuffix = _same
 
 
 class Decisions:
