@@ -133,11 +133,13 @@ class DriverBase(DriverThing):
 
     def __getattribute__(self, name: str) -> Any:
         if not name.startswith("_") and name not in object.__getattribute__(self, "__dict__"):
-            of = type(self)
-            own = (vars(one)[name] for one in of.__mro__ if name in vars(one) and one is not DriverThing)
-            found = next(own, None)
-            if found is not None and not callable(found) and not hasattr(found, "__get__"):
-                return DriverThing(f"{of.__name__}.{name}")
+            kind = type(self)
+            own = (
+                vars(base)[name] for base in kind.__mro__ if name in vars(base) and base is not DriverThing
+            )
+            default = next(own, None)
+            if default is not None and not callable(default) and not hasattr(default, "__get__"):
+                return DriverThing(f"{kind.__name__}.{name}")
         return super().__getattribute__(name)
 
 

@@ -195,8 +195,8 @@ class MachineGuard:
             self._check_change(event, arguments)
 
     def _check_change(self, event: str, arguments: tuple[Any, ...]) -> None:
-        changed = arguments[:1] if event in _OF_FIRST else arguments
-        named = [argument for argument in changed if isinstance(argument, (str, bytes, os.PathLike))]
+        judged = arguments[:1] if event in _OF_FIRST else arguments
+        named = [place for place in judged if isinstance(place, (str, bytes, os.PathLike))]
         fd = next(
             (argument for argument in reversed(arguments) if isinstance(argument, int) and argument >= 0), -1
         )
