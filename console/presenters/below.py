@@ -472,5 +472,5 @@ def _job_row(job: NamingJob) -> str:
     if job.by is NamedBy.TRIGGER:
         return f"Job {job.name} starts when {dataset} changes."
     parameter = f"parameter {job.parameter}" if job.parameter else "a parameter"
-    of = f" of task {job.task}" if job.task else ""
-    return f"Job {job.name} has {dataset} in {parameter}{of}; whether it reads it is not known."
+    of_task = f" of task {job.task}" if job.task else ""
+    return f"Job {job.name} has {dataset} in {parameter}{of_task}; whether it reads it is not known."

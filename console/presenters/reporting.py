@@ -259,7 +259,7 @@ class ReportedPosition:
 
 def list_positions(report: Report) -> list[ReportedPosition]:
     """Each source of the plan, and how far it had been read when it was measured."""
-    reached = {str(one.source): one.offset_json or "nothing" for one in report.reached}
+    reached = {str(position.source): position.offset_json or "nothing" for position in report.reached}
     return [
         ReportedPosition(
             str(position.source),

@@ -58,10 +58,10 @@ def noting_decisions(decisions: Decisions) -> Iterator[None]:
         _noting.remove(decisions)
 
 
-def refuse_decision(told: str) -> NoReturn:
+def refuse_decision(what: str) -> NoReturn:
     """Raises `BadCode`."""
     problem = BadCode(
-        f"What the program does depends on {told}, which only a run of it has.", code=UNKNOWN_PLACE
+        f"What the program does depends on {what}, which only a run of it has.", code=UNKNOWN_PLACE
     )
     if _noting and not _only_logs(sys._getframe(1)):
         _noting[-1].made.append(problem)
@@ -153,10 +153,10 @@ def refuse_driver_things(texts: Mapping[str, Any]) -> None:
                 "Name it with --argument, or in the start command (env NAME=VALUE …).",
                 code=UNKNOWN_PLACE,
             )
-        if told := _TOLD.search(text):
+        if unknown := _TOLD.search(text):
             raise BadCode(
-                f"The program makes {name} of {told[1]}, which only a run of it has. Pass it as an argument or name it "
-                "in the environment.",
+                f"The program makes {name} of {unknown[1]}, which only a run of it has. Pass it as an argument or "
+                "name it in the environment.",
                 code=UNKNOWN_PLACE,
             )
 

@@ -167,7 +167,7 @@ def check_plans(folder: Path) -> list[str]:
         if seal_of(plan["body"]) != plan["hash"]:
             bad.append(plan["hash"])
         if joint := plan.get("joint"):
-            named = [one["plan"] for one in joint["plans"]]
+            named = [member["plan"] for member in joint["plans"]]
             if seal_of(joint) != plan["joint_hash"] or plan["hash"] not in named:
                 bad.append(plan["joint_hash"])
     return [f"Plan {h[:8]} is not what was sealed." for h in bad]
