@@ -70,7 +70,7 @@ def show_run(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
             return HttpResponseBadRequest()
         if (asked := _asked_once_more(request, by, recovery_id)) is not None:
             return asked
-        refusal = refusal_of(lambda: together.execute(recovery_id, by))
+        refusal = refusal_of(lambda: together.execute(recovery_id, by, request.POST.get("hash", "")))
         if refusal is None:
             return redirect("run", recovery_id)
     page = read_recovery_page(recovery_id, by)
@@ -279,7 +279,7 @@ def confirm_rollback(request: PageRequest, by: Actor, recovery_id: int) -> HttpR
     """Undo what can be undone, with a reason."""
     require_right(request, by, Right.RECOVER, read_recovery_page(recovery_id, by).environment)
     reason = request.POST.get("reason", "").strip()
-    act = partial(together.roll_back, recovery_id, by, reason)
+    act = partial(together.roll_back, recovery_id, by, reason, request.POST.get("hash", ""))
     done, refusal = handle_act(request, act, "run", recovery_id)
     if done is not None:
         return done

@@ -4,6 +4,7 @@ Each checks the right, writes the change and its audit row in one transaction an
 commit. A refusal or denial is a row as well (`trying`), in a transaction of its own.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
@@ -29,7 +30,7 @@ from recovery.workflow import (
     studies,
     watches,
 )
-from recovery.workflow.journal import right_to_run, trying, trying_flow
+from recovery.workflow.journal import right_to_run, trying, trying_flow, trying_together
 from recovery.workflow.moves import get as _get
 from recovery.workflow.moves import held_by, lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
@@ -222,36 +223,44 @@ def stop_run(*, recovery_id: int, by: Actor) -> None:
     Only the wish is written here. The step that runs obeys it, since it alone knows whether its update was started;
     a step that only changes files is finished first.
     """
-    recovery = _get(recovery_id)
-    with trying("recovery.halt", recovery, by) as attempted:
+    halted = _list_halted(_get(recovery_id))
+    with trying_together("recovery.halt", halted, by) as attempts:
         only_in(Recovery.objects.select_for_update().get(pk=recovery_id), "running", "verifying")
-        _put_halt(recovery, by, when="now")
-        attempted.done("Stop of the run requested: its update is stopped, no further step begins.")
+        _put_halt(halted, by, when="now")
+        for attempted in attempts:
+            attempted.done("Stop of the run requested: its update is stopped, no further step begins.")
 
 
 def pause_run(*, recovery_id: int, by: Actor) -> None:
     """Pause a recovery that runs after the step that runs now: that one ends by itself, no further one begins, and it
     can be resumed. Raises Refused where it is being measured already (no step follows), or is being stopped."""
     recovery = _get(recovery_id)
-    with trying("recovery.pause", recovery, by) as attempted:
+    halted = _list_halted(recovery)
+    with trying_together("recovery.pause", halted, by) as attempts:
         only_in(lock(recovery_id), "running")
         if held_by(recovery_id):
             raise Refused(
                 f"{recovery.label} is being stopped already: no further step begins.", code="stopping"
             )
-        _put_halt(recovery, by, when="step")
-        attempted.done("Pause of the run requested: the step that runs ends, no further step begins.")
+        _put_halt(halted, by, when="step")
+        for attempted in attempts:
+            attempted.done("Pause of the run requested: the step that runs ends, no further step begins.")
 
 
-def _put_halt(recovery: Recovery, by: Actor, *, when: str) -> None:
-    """The wish that its run ends, and that of the plans that run together with its own: they have one update."""
-    halt = {"by": by.name, "at": timezone.now().isoformat(), "when": when}
+def _list_halted(recovery: Recovery) -> list[Recovery]:
+    """It, and those that run together with it: they have one update."""
     joint = joining.joint_of(recovery)
-    together = [recovery] if joint is None else [plan.recovery for plan in joining.plans_of(joint)]
-    for one in together:
-        if one.pk == recovery.pk or one.state in ("running", "verifying"):
-            studies.put(one, "halt", halt)
-            watches.hurry(one.pk)
+    members = [] if joint is None else [plan.recovery for plan in joining.plans_of(joint)]
+    others = (row for row in members if row.pk != recovery.pk and row.state in ("running", "verifying"))
+    return [recovery, *others]
+
+
+def _put_halt(halted: Sequence[Recovery], by: Actor, *, when: str) -> None:
+    """The wish that their run ends."""
+    halt = {"by": by.name, "at": timezone.now().isoformat(), "when": when}
+    for recovery in halted:
+        studies.put(recovery, "halt", halt)
+        watches.hurry(recovery.pk)
 
 
 def skip_step(*, recovery_id: int, reason: str, by: Actor) -> Step:

@@ -33,14 +33,14 @@ STANDSTILL = {
 ASKED = {"selection": {"refresh_selection": ["t"]}, "request_id": "", "at": "2026-11-23T00:00:00+00:00"}
 UPDATE = {
     "newest_before": "u-0", "asked": ASKED, "unnoted": False, "unclear": [],
-    "listed": {"0": ["file:/in/1"], "1": {"latest": None}},
+    "listed": {"0": ["file:/in/1"], "1": {"latest": None}}, "listed_together": {},
     "update_id": "u-3", "updates": ["u-1", "u-3"], "ended": "u-1", "state": "COMPLETED",
 }  # fmt: skip
 BEFORE = {
     "verdict": codec.to_json(Verdict(criteria=(JudgedCriterion(code="EACH_FILE_ONCE"),))),
     "outcome": codec.to_json(MeasuredOutcome(lost=None)), "below": {"downstream": [], "left_behind": []}, "rows": 3,
     "listed": {"0": [], "1": {"latest": "{}"}}, "version": 7, "files": [],
-    "ends": None, "strange": None, "positions": ["{}", None], "reached": [], "last_batch": None,
+    "ends": None, "strange": None, "positions": ["{}", None], "reached": [], "last_batch": None, "together": None,
 }  # fmt: skip
 ROWS: list[tuple[type[StepResult], dict[str, Any]]] = [
     (StandstillResult, STANDSTILL),

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from console.pages import run
-from recovery.models import ApprovalRequest, JointPlan, Recovery
+from recovery.models import ApprovalRequest, AuditEntry, JointPlan, Recovery
 from recovery.workflow import broker, tasks
 from tests import factories
 from tests.factories.joint import joined, planned_flows, states
@@ -44,10 +44,34 @@ def test_the_page_of_a_plan_that_runs_alone_names_no_joint_plan(responder: Clien
 
 
 def test_a_start_on_the_page_of_one_starts_all_of_them(responder: Client) -> None:
-    _, rows = joined()
-    answer = responder.post(f"/recoveries/{rows[1].pk}/run", {"act": "execute"})
+    joint, rows = joined()
+    answer = responder.post(f"/recoveries/{rows[1].pk}/run", {"act": "execute", "hash": joint.hash})
     assert answer.status_code == 302
     assert states(*rows) == ["running"] * 2
+
+
+@pytest.mark.parametrize("page", ["run", "rollback"])
+def test_a_page_that_was_read_before_others_joined_acts_on_none_of_them(responder: Client, page: str) -> None:
+    _, rows = joined()
+    alone = rows[1].plans.get().hash
+    answer = responder.post(f"/recoveries/{rows[1].pk}/{page}", {"hash": alone, "reason": "ticket 17"})
+    assert refusal(answer) == "stale_plan"
+    assert states(*rows) == ["planned"] * 2
+
+
+@pytest.mark.parametrize("act", ["stop", "pause"])
+def test_a_stop_or_pause_is_in_the_log_of_every_recovery_that_it_is_done_with(
+    responder: Client, act: str
+) -> None:
+    joint, rows = joined()
+    path = f"/recoveries/{rows[1].pk}/run"
+    responder.post(path, {"act": "execute", "hash": joint.hash})
+    text = responder.get(path).content.decode()
+    assert f'data-code="done-with" data-value="{rows[0].label}"' in text
+    assert responder.post(path, {"act": act}).status_code == 302
+    action = {"stop": "recovery.halt", "pause": "recovery.pause"}[act]
+    logged = AuditEntry.objects.filter(action=action).values_list("recovery", flat=True)
+    assert sorted(logged) == sorted(row.label for row in rows)
 
 
 def test_plans_that_wait_side_by_side_can_be_sealed_together(responder: Client) -> None:

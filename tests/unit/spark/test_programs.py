@@ -707,4 +707,5 @@ def test_a_notebook_that_runs_another_one_in_its_place_is_not_known(spark: Any, 
 )
 def test_a_statement_that_takes_something_away_is_not_passed_over(text: str) -> None:
     assert not reads_only.HeldWrites().hold_statement(text)
-    assert reads_only.HeldWrites().hold_statement("ALTER TABLE shop.`drop` ADD COLUMN x int")
+    added = "ALTER TABLE shop.`drop` ADD COLUMN x int"
+    assert reads_only.HeldWrites().hold_statement(added)
