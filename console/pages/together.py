@@ -98,7 +98,7 @@ def join(recovery_id: int, by: Actor) -> None:
 
 def _bound(recovery_id: int, by: Actor) -> JointPlan | None:
     joint = _joint(recovery_id, by)
-    return joint if joint is not None and joining.is_bound(joint) else None
+    return joint if joint is not None and joining.has_common_steps(joint) else None
 
 
 def _joint(recovery_id: int, by: Actor) -> JointPlan | None:

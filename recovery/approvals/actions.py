@@ -306,7 +306,7 @@ def _expire(request_id: int) -> int:
         if request.pk not in [request_of_member.pk for request_of_member in live]:
             return 0
         if joint is not None and held[request.recovery_id].state in ("awaiting_approval", "approved"):
-            joining.void(joint)  # all of them expire: none takes the others back
+            joining.void_joint(joint)  # all of them expire: none takes the others back
         for ending in live:
             _write_expired(ending, held[ending.recovery_id])
     return len(live)

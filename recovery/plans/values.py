@@ -8,7 +8,7 @@ from typing import Any
 class Drift:
     """One precondition that no longer holds."""
 
-    what: str  # checkpoint | code | plan | settings | sink | update
+    what: str  # checkpoint | code | joint | plan | settings | sink | update
     planned: str
     now: str
     says: str

@@ -287,15 +287,20 @@ def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
         broker.check()
         recovery = lock(recovery_id)
         joining.refuse_undo_alone(recovery)
-        only_in(recovery, *CAN_GO_BACK)
-        if recovery.steps.filter(state="running").exists():
-            raise Refused("A step is running. Wait for its end, then roll back.", code="step_running")
-        if refusal:
-            raise Refused(f"{recovery.label} cannot be rolled back: {refusal}", code="not_undoable")
+        check_rollback(recovery, refusal)
         step = add_step(recovery, "rollback", "Undo the reset and write the source back.", plan_of(recovery))
         engine.wake(step)
         attempted.done(f"Rollback requested: {reason or 'no reason given'}.")
     return step
+
+
+def check_rollback(recovery: Recovery, refusal: str | None) -> None:
+    """Raises Refused unless it stands still where it can go back. `refusal`: why what it changed cannot be undone."""
+    only_in(recovery, *CAN_GO_BACK)
+    if recovery.steps.filter(state="running").exists():
+        raise Refused("A step is running. Wait for its end, then roll back.", code="step_running")
+    if refusal:
+        raise Refused(f"{recovery.label} cannot be rolled back: {refusal}", code="not_undoable")
 
 
 def _rollback_refusal(recovery: Recovery) -> str | None:
@@ -326,7 +331,7 @@ def cancel(*, recovery_id: int, by: Actor, reason: str) -> None:
         recovery.steps.filter(state="pending").update(state="skipped")
         move(recovery, "cancelled", reason=reason)
         if plan is not None:
-            joining.dissolve(plan, f"It was cancelled by {by.name}.")
+            joining.void_with_others(plan, f"It was cancelled by {by.name}.")
         attempted.done(
             f"Cancelled: {reason or 'no reason given'}.",
             before={"state": before},

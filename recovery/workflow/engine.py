@@ -210,7 +210,7 @@ def finish(step: Step, result: Mapping[str, Any]) -> None:
             _conclude(recovery, step)
         if (following := joining.next_step(step)) is not None:
             if step.kind != "verify":
-                joining.run_on(step)
+                joining.resume_members(step)
             wake(following)
 
 
@@ -266,7 +266,7 @@ def void_plan(step: Step, void: PlanVoid) -> None:
         Plan.objects.filter(pk=step.plan.pk, voided_at=None).update(voided_at=now, drift=drift)
         step.recovery.steps.filter(plan=step.plan, state="pending").update(state="skipped", ended_at=now)
         move(step.recovery, "diagnosing", reason=void.sentence)
-        joining.dissolve(step.plan, void.sentence)
+        joining.void_with_others(step.plan, void.sentence)
         _audit(step, "plan.void", "done", void.sentence, after={"drift": drift})
 
 
@@ -295,7 +295,7 @@ def _call_person(step: Step, reason: str) -> None:
 def _rest_together(step: Step) -> None:
     """The step's recovery needs attention: what runs together with it waits too; a proof lets the next one begin."""
     if step.kind != "verify":
-        joining.stand_still(step)
+        joining.hold_members(step)
     elif (following := joining.next_step(step)) is not None:
         wake(following)
 
@@ -374,7 +374,7 @@ def retry_step(step: Step) -> None:
         if not step_to(step, "pending", ended_at=None, repeats=[]):
             return
         if step.plan is not None and step.kind != "rollback":
-            joining.run_on(step)
+            joining.resume_members(step)
         wake(step)
 
 

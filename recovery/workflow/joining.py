@@ -16,6 +16,7 @@ from recovery.approvals.selectors import plan_in_force
 from recovery.contracts.names import StepKind
 from recovery.errors import Refused
 from recovery.models import JointPlan, Plan, Recovery, Step
+from recovery.plans.values import Drift
 from recovery.workflow.journal import note
 from recovery.workflow.moves import lock, move, state_label
 
@@ -94,7 +95,7 @@ def _place(step: Step) -> Place:
     return (RANK[step.kind], step.plan.joint_ordinal or 0, step.ordinal)
 
 
-def is_bound(joint: JointPlan) -> bool:
+def has_common_steps(joint: JointPlan) -> bool:
     """Is something left that the plans do together? Afterwards each is only measured, on its own."""
     return any(step.state not in OVER for step in steps_of(joint) if step.kind != StepKind.VERIFY)
 
@@ -102,7 +103,7 @@ def is_bound(joint: JointPlan) -> bool:
 def refuse_alone(recovery: Recovery) -> None:
     """Raise Refused where the recovery's plan runs together with others: what is done with it is done with all."""
     joint = joint_of(recovery)
-    if joint is not None and is_bound(joint):
+    if joint is not None and has_common_steps(joint):
         raise Refused(_together(recovery, joint), code="joint")
 
 
@@ -177,7 +178,7 @@ def next_rollback(step: Step) -> Step | None:
     )
 
 
-def run_on(step: Step) -> None:
+def resume_members(step: Step) -> None:
     """A step goes on: its recovery runs again where it stood, and with it those that wait for it. In the caller's
     transaction."""
     for recovery in _held_by(step):
@@ -185,7 +186,7 @@ def run_on(step: Step) -> None:
             move(recovery, "running")
 
 
-def stand_still(step: Step) -> None:
+def hold_members(step: Step) -> None:
     """The recovery of this step needs attention: those that run together with it stand, and say for whom. In the
     caller's transaction."""
     reason = f"{step.recovery.label}, whose plan runs together with this one, stands at step {step.kind}."
@@ -219,26 +220,26 @@ def missing_before_update(joint: JointPlan) -> list[Step]:
     return [s for s in steps_of(joint) if RANK[s.kind] < RANK[StepKind.RERUN] and s.state not in OVER]
 
 
-def dissolve(plan: Plan, says: str) -> None:
+def void_with_others(plan: Plan, says: str) -> None:
     """A plan is void, or its recovery has ended without running: so is the joint plan, and every other one of it. Their
     choices stay. In the caller's transaction."""
     joint = joint_of_plan(plan)
     if joint is None:
         return
-    void(joint)
+    void_joint(joint)
     for other in plans_of(joint):
         if other.pk == plan.pk or other.voided_at is not None:
             continue
         recovery, now = lock(other.recovery_id), timezone.now()
         why = f"{plan.recovery.label}, whose plan was sealed together with this one: {says}"
-        drift = [{"what": "joint", "planned": joint.hash, "now": "", "says": why}]
+        drift = [Drift("joint", planned=joint.hash, now="", says=why).as_dict()]
         Plan.objects.filter(pk=other.pk).update(voided_at=now, drift=drift)
         recovery.steps.filter(plan=other, state="pending").update(state="skipped", ended_at=now)
         move(recovery, "diagnosing", says=why, reason=why)
         note("plan.void", recovery, why, after={"drift": drift})
 
 
-def void(joint: JointPlan) -> None:
+def void_joint(joint: JointPlan) -> None:
     """It holds no more. In the caller's transaction."""
     JointPlan.objects.filter(pk=joint.pk, voided_at=None).update(voided_at=timezone.now())
     joint.refresh_from_db()

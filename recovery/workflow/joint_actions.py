@@ -8,7 +8,7 @@ from recovery.errors import Refused, RepriseError
 from recovery.models import JointPlan, Recovery, Step
 from recovery.people.roles import Actor
 from recovery.workflow import broker, engine, joining, starting
-from recovery.workflow.actions import CAN_GO_BACK, add_step
+from recovery.workflow.actions import add_step, check_rollback
 from recovery.workflow.journal import right_to_run, trying_together
 from recovery.workflow.moves import move, only_in
 from recovery.workflow.selectors import plan_of
@@ -48,18 +48,13 @@ def roll_back_joint(*, joint_id: int, by: Actor, reason: str) -> Step:
     """
     joint = JointPlan.objects.get(pk=joint_id)
     members = [plan.recovery for plan in joining.plans_of(joint)]
-    refusals = [_rollback_refusal(recovery) for recovery in members]  # asks API and storage
+    refusals = {recovery.pk: _rollback_refusal(recovery) for recovery in members}  # asks API and storage
     with trying_together("recovery.rollback", members, by, reason=reason) as attempts:
         broker.check()
         held = joining.lock_members(joint)
         left = [recovery for recovery in held if recovery.state != "rolled_back"]
         for recovery in left:
-            only_in(recovery, *CAN_GO_BACK)
-            if recovery.steps.filter(state="running").exists():
-                raise Refused("A step is running. Wait for its end, then roll back.", code="step_running")
-        for recovery, refusal in zip(held, refusals, strict=True):
-            if refusal and recovery in left:
-                raise Refused(f"{recovery.label} cannot be rolled back: {refusal}", code="not_undoable")
+            check_rollback(recovery, refusals[recovery.pk])
         if not any(rollback.has_changed(recovery) for recovery in left):
             raise Refused(f"Nothing of {joint.label} was changed that could be undone.", code="not_undoable")
         asked = Step.objects.filter(plan__joint=joint, kind="rollback", state="pending")
@@ -95,7 +90,7 @@ def cancel_joint(*, joint_id: int, by: Actor, reason: str) -> None:
         held = joining.lock_members(joint)
         for recovery in held:
             only_in(recovery, *sorted(WAITS), "needs_attention")
-        joining.void(joint)
+        joining.void_joint(joint)
         for attempted, recovery in zip(attempts, held, strict=True):
             before = recovery.state
             recovery.steps.filter(state="pending").update(state="skipped")

@@ -115,7 +115,7 @@ def repeat(step: Step, why: RepeatReason) -> bool:
             return False
         recovery = Recovery.objects.get(pk=step.recovery_id)
         if step.plan is not None:
-            joining.run_on(step)
+            joining.resume_members(step)
         append_entry(
             action="step.repeat",
             outcome="done",

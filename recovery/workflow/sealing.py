@@ -348,5 +348,5 @@ def _void(recovery: Recovery, says: str, what: str) -> None:
     plan = plan_in_force(recovery)  # one that ran before it, whose proof does not hold, stays
     if plan is not None:
         Plan.objects.filter(pk=plan.pk).update(voided_at=timezone.now(), drift=drift)
-        joining.dissolve(plan, says)
+        joining.void_with_others(plan, says)
     recovery.steps.filter(state="pending", plan__isnull=False).update(state="skipped")

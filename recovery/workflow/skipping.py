@@ -38,7 +38,7 @@ def skip(recovery: Recovery, *, reason: str, by: Actor) -> SkippedStep:
     if following is not None:
         for one in joining.plans_together(step.plan) if step.plan else ():
             studies.put(one.recovery, "halt", {})
-        joining.run_on(step)
+        joining.resume_members(step)
         engine.wake(following)
         recovery.refresh_from_db()
     else:
@@ -60,7 +60,7 @@ def _skippable(recovery: Recovery) -> Step:
     only_in(recovery, "needs_attention")
     step = stuck(recovery)
     joint = joining.joint_of(recovery)
-    if joint is not None and joining.is_bound(joint) and (at := joining.stuck_step(joint)) != step:
+    if joint is not None and joining.has_common_steps(joint) and (at := joining.stuck_step(joint)) != step:
         raise Refused(
             f"{joint.label} stands at step {at.kind} of {at.recovery.label}; only that one can be skipped.",
             code="joint",

@@ -66,7 +66,7 @@ def start_together(joint: JointPlan, members: Sequence[Recovery], *, by: Actor) 
         started = [_set_running(recovery, by)[1] for recovery in members]
         engine.wake(joining.steps_of(joint)[0])
         return started
-    if not joining.is_bound(joint):
+    if not joining.has_common_steps(joint):
         raise Refused(
             f"The update of {joint.label} has run, and each of its plans is proven on its own. Resume the recovery "
             "whose proof is missing.",
@@ -80,7 +80,7 @@ def start_together(joint: JointPlan, members: Sequence[Recovery], *, by: Actor) 
         studies.put(recovery, "halt", {})
     was = {"step": step.kind, "state": step.state, "evidence": step.evidence}
     if step.state == "pending":
-        joining.run_on(step)
+        joining.resume_members(step)
         engine.wake(step)
     else:
         engine.retry_step(step)

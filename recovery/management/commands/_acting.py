@@ -257,18 +257,21 @@ def approvals(recovery: Recovery, plan: Plan) -> dict[str, Any]:
 
 def awaited(recovery: Recovery, plan: Plan) -> str:
     """What this plan waits for, and the command that goes on, for people."""
-    told = approvals(recovery, plan)
     if recovery.state == "diagnosing":
         return f"{recovery.label} is being prepared again: {recovery.reason}"
-    if told["awaits"] is None:
-        return f"It may run: bin/manage execute {recovery.label} --wait"
-    voters = (
-        f" Who may vote: {', '.join(told['voters']) or 'no one, ask an admin'}." if told["missing"] else ""
-    )
-    return (
-        f"{recovery.label} is {recovery.state.replace('_', ' ')}: {told['awaits']['says']}{voters}\n"
-        f"Vote with: bin/manage approve {recovery.label} --reason TEXT, or reject."
-    )
+    state = f"is {recovery.state.replace('_', ' ')}"
+    return describe_wait(recovery.label, state, recovery, plan)
+
+
+def describe_wait(label: str, state: str, recovery: Recovery, plan: Plan) -> str:
+    """The same of R-n, or of J-n by the approval of one of its plans."""
+    approval = approvals(recovery, plan)
+    if approval["awaits"] is None:
+        return f"It may run: bin/manage execute {label} --wait"
+    voters = ", ".join(approval["voters"]) or "no one, ask an admin"
+    who = f" Who may vote: {voters}." if approval["missing"] else ""
+    vote = f"Vote with: bin/manage approve {label} --reason TEXT, or reject."
+    return f"{label} {state}: {approval['awaits']['says']}{who}\n{vote}"
 
 
 def _criterion(one: JudgedCriterion) -> str:

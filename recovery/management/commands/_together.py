@@ -18,7 +18,6 @@ from recovery.planning import plan_now
 from recovery.plans.accepted import effects_of
 from recovery.workflow import by_hand, joining
 from recovery.workflow.moves import state_label
-from recovery.workflow.selectors import joint_or_404
 
 JOINT: Final = re.compile(r"[Jj]-[0-9]+")
 OF_ONE_FLOW: Final = ("position", "confirm", "key", "to", "positions")
@@ -31,12 +30,7 @@ def names_joint(text: str) -> bool:
     return JOINT.fullmatch(text) is not None
 
 
-def find_joint(text: str, by: Actor) -> JointPlan:
-    """By J-n. Raises NotFound."""
-    return joint_or_404(text, by)
-
-
-def flows_of(options: Options, by: Actor) -> list[tuple[Flow, str | None]]:
+def find_flows(options: Options, by: Actor) -> list[tuple[Flow, str | None]]:
     """The flows of `--flow A --flow B`, each with the strategy of `--flow A=S`, else of `--strategy`.
 
     Raises WrongUse for what is of one flow alone, NotFound, Unreachable.
@@ -55,7 +49,7 @@ def flows_of(options: Options, by: Actor) -> list[tuple[Flow, str | None]]:
     return chosen
 
 
-def seal(
+def seal_plans(
     options: Options, flows: Sequence[tuple[Flow, str | None]], *, by: Actor, again: bool = False
 ) -> JointPlan:
     """Seal a plan of each flow, with the same code, and all of them together."""
@@ -65,13 +59,13 @@ def seal(
     return plan_now.make_joint_plan(changes=changes, accept=accept, again=again, by=by)
 
 
-def describe(joint: JointPlan, of: Described) -> dict[str, Any]:
+def describe_joint(joint: JointPlan, describe_plan: Described) -> dict[str, Any]:
     """The object that a command prints."""
     plans = joining.plans_of(joint)
     return {
         "joint_plan": joint.label,
         "plan_hash": joint.hash,
-        "recoveries": [dict(of(plan.recovery, plan)) for plan in plans],
+        "recoveries": [dict(describe_plan(plan.recovery, plan)) for plan in plans],
     }
 
 
@@ -80,36 +74,27 @@ def needs_votes(joint: JointPlan) -> bool:
     return bool(rule_for(joint.pipeline.environment).votes)
 
 
-def awaited(joint: JointPlan) -> str:
+def describe_wait(joint: JointPlan) -> str:
     """What it waits for, and the command that goes on, for people."""
     lead = joining.plans_of(joint)[0]
-    asked = _acting.approvals(lead.recovery, lead)
-    if asked["awaits"] is None:
-        return f"It may run: bin/manage execute {joint.label} --wait"
-    voters = (
-        f" Who may vote: {', '.join(asked['voters']) or 'no one, ask an admin'}." if asked["missing"] else ""
-    )
-    return (
-        f"{joint.label} waits: {asked['awaits']['says']}{voters}\n"
-        f"Vote with: bin/manage approve {joint.label} --reason TEXT, or reject."
-    )
+    return _acting.describe_wait(joint.label, "waits", lead.recovery, lead)
 
 
-def ended(joint: JointPlan, *, timeout: float) -> CommandAnswer:
+def wait_for_end(joint: JointPlan, *, timeout: float) -> CommandAnswer:
     """Wait for all of them, and say how each has ended: exit 0 only when every one is proven."""
     answers = []
     for plan in joining.plans_of(joint):
         answers.append(_acting.ended(by_hand.wait(plan.recovery, say=_acting.say, timeout=timeout)))
-    data = describe(joint, lambda recovery, plan: by_hand.summary(recovery))
+    data = describe_joint(joint, lambda recovery, plan: by_hand.summary(recovery))
     text = "\n\n".join(answer.text for answer in answers)
     return CommandAnswer(data, text, exit_code=max(answer.exit_code for answer in answers))
 
 
-def standing(joint: JointPlan, *, exit_code: int = 0) -> CommandAnswer:
+def describe_state(joint: JointPlan, *, exit_code: int = 0) -> CommandAnswer:
     """The state of each of them now."""
     plans = joining.plans_of(joint)
     lines = [
         f"{p.recovery.label} is {state_label(p.recovery.state)}. {p.recovery.reason}".rstrip() for p in plans
     ]
-    data = describe(joint, lambda recovery, plan: by_hand.summary(recovery))
+    data = describe_joint(joint, lambda recovery, plan: by_hand.summary(recovery))
     return CommandAnswer(data, "\n".join(lines), exit_code=exit_code)

@@ -9,7 +9,7 @@ from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Plan, Recovery
 from recovery.people.roles import Right
-from recovery.workflow.selectors import recovery_or_404
+from recovery.workflow.selectors import joint_or_404, recovery_or_404
 
 
 class VoteCommand(RepriseCommand):
@@ -56,7 +56,7 @@ class VoteCommand(RepriseCommand):
         }
 
     def _vote_together(self, options: Options) -> CommandAnswer:
-        joint = _together.find_joint(options["recovery"], self.actor)
+        joint = joint_or_404(options["recovery"], self.actor)
         vote_on_joint(
             joint_id=joint.pk,
             choice=self.choice,
@@ -65,7 +65,7 @@ class VoteCommand(RepriseCommand):
             by=self.actor,
         )
         word = "Approved" if self.choice == "approve" else "Rejected"
-        then = "" if self.choice == "reject" else f" {_together.awaited(joint)}"
+        then = "" if self.choice == "reject" else f" {_together.describe_wait(joint)}"
         return CommandAnswer(
-            _together.describe(joint, self._voted), f"{word} {joint.label} {joint.hash[:8]}.{then}"
+            _together.describe_joint(joint, self._voted), f"{word} {joint.label} {joint.hash[:8]}.{then}"
         )

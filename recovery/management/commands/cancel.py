@@ -6,7 +6,7 @@ from recovery.management.commands import _together
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions, joint_actions
-from recovery.workflow.selectors import recovery_or_404
+from recovery.workflow.selectors import joint_or_404, recovery_or_404
 
 
 class Command(RepriseCommand):
@@ -21,9 +21,9 @@ class Command(RepriseCommand):
 
     def answer(self, options: Options) -> CommandAnswer:
         if _together.names_joint(options["recovery"]):
-            joint = _together.find_joint(options["recovery"], self.actor)
+            joint = joint_or_404(options["recovery"], self.actor)
             joint_actions.cancel_joint(joint_id=joint.pk, by=self.actor, reason=options["reason"])
-            return _together.standing(joint)
+            return _together.describe_state(joint)
         recovery = recovery_or_404(options["recovery"], self.actor)
         actions.cancel(recovery_id=recovery.pk, by=self.actor, reason=options["reason"])
         recovery.refresh_from_db()

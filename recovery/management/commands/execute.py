@@ -8,7 +8,7 @@ from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand, joint_actions
 from recovery.workflow.joining import plans_of
 from recovery.workflow.moves import state_label
-from recovery.workflow.selectors import recovery_or_404
+from recovery.workflow.selectors import joint_or_404, recovery_or_404
 
 
 class Command(RepriseCommand):
@@ -41,12 +41,12 @@ class Command(RepriseCommand):
         )
 
     def _execute_together(self, options: Options) -> CommandAnswer:
-        joint = _together.find_joint(options["recovery"], self.actor)
+        joint = joint_or_404(options["recovery"], self.actor)
         moving = any(plan.recovery.state in by_hand.MOVING for plan in plans_of(joint))
         if not (options["wait"] and moving):
             joint_actions.execute_joint(joint_id=joint.pk, by=self.actor)
         return (
-            _together.ended(joint, timeout=options["timeout"])
+            _together.wait_for_end(joint, timeout=options["timeout"])
             if options["wait"]
-            else _together.standing(joint)
+            else _together.describe_state(joint)
         )

@@ -74,15 +74,15 @@ class Command(RepriseCommand):
         return CommandAnswer(data, _acting.plan_text(data, plan, _acting.awaited(recovery, plan)))
 
     def _plan_together(self, options: Options) -> CommandAnswer:
-        flows = _together.flows_of(options, self.actor)
-        joint = _together.seal(options, flows, by=self.actor, again=options["again"])
+        flows = _together.find_flows(options, self.actor)
+        joint = _together.seal_plans(options, flows, by=self.actor, again=options["again"])
         if _together.needs_votes(joint):
             request_joint_approval(joint_id=joint.pk, reason=options["reason"], by=self.actor)
-        data = _together.describe(
+        data = _together.describe_joint(
             joint, lambda r, plan: {**by_hand.planned(r, plan), "approvals": _acting.approvals(r, plan)}
         )
         texts = [
-            _acting.plan_text(planned, plan, _together.awaited(joint))
+            _acting.plan_text(planned, plan, _together.describe_wait(joint))
             for planned, plan in zip(data["recoveries"], plans_of(joint), strict=True)
         ]
         head = f"{joint.label} {joint.hash[:8]}: {len(texts)} plans that are approved, started and rolled back together"

@@ -41,14 +41,14 @@ class Command(RepriseCommand):
         return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
 
     def _recover_together(self, options: Options) -> CommandAnswer:
-        flows = _together.flows_of(options, self.actor)
+        flows = _together.find_flows(options, self.actor)
         self._needs_nobody(flows[0][0])
         for flow, strategy in flows:  # once one has stopped the pipeline, the others find it stopped
             self._stop(flow, healthy=plan_now.fits_healthy(strategy))
-        joint = _together.seal(options, flows, by=self.actor)
+        joint = _together.seal_plans(options, flows, by=self.actor)
         _acting.say(f"{joint.label}: {len(flows)} plans sealed together, {joint.hash[:8]}.")
         joint_actions.execute_joint(joint_id=joint.pk, by=self.actor)
-        return _together.ended(joint, timeout=options["timeout"])
+        return _together.wait_for_end(joint, timeout=options["timeout"])
 
     def _needs_nobody(self, flow: Flow) -> None:
         """Raise Refused, before anything is stopped or sealed, where other people must agree."""

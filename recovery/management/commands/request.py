@@ -9,7 +9,7 @@ from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Plan, Recovery
 from recovery.people.roles import Right
-from recovery.workflow.selectors import recovery_or_404
+from recovery.workflow.selectors import joint_or_404, recovery_or_404
 
 
 class Command(RepriseCommand):
@@ -24,9 +24,9 @@ class Command(RepriseCommand):
 
     def answer(self, options: Options) -> CommandAnswer:
         if _together.names_joint(options["recovery"]):
-            joint = _together.find_joint(options["recovery"], self.actor)
+            joint = joint_or_404(options["recovery"], self.actor)
             request_joint_approval(joint_id=joint.pk, reason=options["reason"], by=self.actor)
-            return CommandAnswer(_together.describe(joint, _asked), _together.awaited(joint))
+            return CommandAnswer(_together.describe_joint(joint, _asked), _together.describe_wait(joint))
         recovery = recovery_or_404(options["recovery"], self.actor)
         request = actions.request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
         recovery.refresh_from_db()

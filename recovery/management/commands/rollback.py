@@ -7,7 +7,7 @@ from recovery.management.commands._base import CommandAnswer, Options, RepriseCo
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand, joint_actions
 from recovery.workflow.joining import plans_of
-from recovery.workflow.selectors import recovery_or_404
+from recovery.workflow.selectors import joint_or_404, recovery_or_404
 
 
 class Command(RepriseCommand):
@@ -32,11 +32,11 @@ class Command(RepriseCommand):
         return CommandAnswer(data, f"{recovery.label}: {recovery.reason}", exit_code=0 if good else 1)
 
     def _roll_back_together(self, options: Options) -> CommandAnswer:
-        joint = _together.find_joint(options["recovery"], self.actor)
+        joint = joint_or_404(options["recovery"], self.actor)
         joint_actions.roll_back_joint(joint_id=joint.pk, by=self.actor, reason=options["reason"])
         rested = [
             by_hand.wait(plan.recovery, say=_acting.say, timeout=options["timeout"])
             for plan in reversed(plans_of(joint))
         ]
         good = all(recovery.state == "rolled_back" for recovery in rested)
-        return _together.standing(joint, exit_code=0 if good else 1)
+        return _together.describe_state(joint, exit_code=0 if good else 1)
