@@ -4,6 +4,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from recovery.contracts.names import name_strategy
+
 WAIT_MS = 120_000
 
 
@@ -118,7 +120,7 @@ class Wizard:
     def start_offsets(self, strategy: str) -> "Wizard":
         """Choose a strategy and go to where its start is chosen; wait until the sources were asked."""
         self.page.locator(f"#st-{strategy}").check()
-        self.page.get_by_role("button", name=f"Use {strategy}, look at start offsets").click()
+        self.page.get_by_role("button", name=f"Use {name_strategy(strategy)}, look at start offsets").click()
         expect(self.page.get_by_role("heading", name=re.compile("^Source 0:"))).to_be_visible(timeout=WAIT_MS)
         return self
 

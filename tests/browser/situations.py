@@ -245,15 +245,26 @@ def _doors(proven: int, unknown: int) -> dict[str, str]:
 
 
 def _run_together(by: Any) -> dict[str, str]:
-    """Plans that may be sealed together; plans that are, before they run; and the vote on such plans."""
+    """Plans that may be sealed together; plans that are, before, while and after they run; the vote on such plans."""
     from recovery.approvals.joint_actions import request_joint_approval
+    from recovery.models import Recovery
     from tests.factories import joint as j
 
     waiting = j.planned_flows()
     _, sealed = j.joined(by=by)
     joint, members = j.joined(by=by, environment="staging")
     requests = request_joint_approval(joint_id=joint.pk, reason="ticket 17", by=by)
+    _, running = j.joined(by=by)
+    _, stuck = j.joined(by=by)
+    for rows, state, seed in ((running, "running", "running"), (stuck, "needs_attention", "failed")):
+        for row in rows:
+            row.steps.filter(kind__in=("stop", "backup", "patch")).update(state="done")
+            Recovery.objects.filter(pk=row.pk).update(state=state)
+        rows[0].steps.filter(kind="seed").update(state=seed)
     return {
+        "run-joint": f"/recoveries/{running[0].pk}/run",
+        "rollback-joint": f"/recoveries/{stuck[0].pk}/rollback",
+        "cancel-joint": f"/recoveries/{sealed[1].pk}/cancel",
         "review-join": f"/recoveries/{waiting[0].pk}/review",
         "review-joint": f"/recoveries/{sealed[0].pk}/review",
         "confirm-joint": f"/recoveries/{sealed[0].pk}/run/confirm",

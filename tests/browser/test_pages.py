@@ -76,7 +76,8 @@ NAMES = (
     "stream-begin", "stream-none", "stream-read", "stream-said", "flow-adopted", "run-by-hand",
     "flow-accepted", "flow-differs", "verify-accepted", "verify-differs", "pipeline-doubted", "search-doubted",
     "inventory-doubted",
-    "review-join", "review-joint", "confirm-joint", "glass-joint", "approval-joint",
+    "review-join", "review-joint", "confirm-joint", "glass-joint", "approval-joint", "run-joint", "rollback-joint",
+    "cancel-joint",
     "missing",
 )  # fmt: skip
 # One page of each kind.

@@ -107,7 +107,7 @@ def test_a_responder_goes_back_in_a_topic_and_the_open_minutes_are_counted_anew(
     wizard = inventory.flow("clicks_by_minute").recover().stop().count_rows()
     assert "Blocked" in wizard.cell("Can it run?", "continue")
     assert "Needs a start" in wizard.cell("Can it run?", "reread")
-    wizard.start_offsets("reread").look(0, "earliest")
+    wizard.start_offsets("rewind").look(0, "earliest")
     expect(page.get_by_text(f"Source 0: {len(read)} rows read a second time").first).to_be_visible()
     page.set_viewport_size({"width": 1440, "height": 1000})
     shoot(page, "start-offset", whole=False)  # docs/images/start-offset.png
