@@ -13,70 +13,26 @@ from recovery.contracts.joint import JointBody
 from recovery.contracts.measured import MeasuredBelow, MeasuredOutcome, Verdict
 from recovery.contracts.results import BeforeFurther, StandstillResult, UpdateResult, VerifyResult
 from recovery.errors import OutcomeUnknown, Refused, RepriseError
-from recovery.models import AuditEntry, Flow, JointPlan, Plan, Recovery, Step
+from recovery.models import AuditEntry, JointPlan, Plan, Recovery, Step
 from recovery.planning.actions import join_plans
 from recovery.plans.values import Drift
 from recovery.strategies.base import checkpoint_watched, table_watched
 from recovery.verification.checks import nothing_else_changed
 from recovery.verification.evidence import Evidence
-from recovery.workflow import actions, broker, engine, joining, joint_actions, refreshed, tasks
-from recovery.workflow.steps import rerun, rollback, verify
-from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, StepWait, saw
+from recovery.workflow import actions, engine, joining, joint_actions, refreshed
+from recovery.workflow.steps import rerun, verify
+from recovery.workflow.steps.base import PlanVoid, StepWait
 from tests.factories.joint import joined, planned_flows, seal_plan_of, second_flow, states, step_of
 from tests.refusals import refused
+from tests.unit.workflow.joint_runs import Run, Updates, execute, names, rerun_of
 from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, recovery
 
 pytestmark = pytest.mark.django_db
-
-Acts = list[tuple[str, str]]
-
-
-class Run:
-    """Steps that do nothing but say that they ran, in the order in which they are woken; what a test names fails."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.acts: Acts = []
-        self.fails: dict[tuple[str, str], Exception] = {}
-        self.queue: list[tuple[int, int]] = []
-        fakes = {kind: self._fake(kind) for kind in engine.KINDS}
-        patch.setattr(engine, "KINDS", fakes)
-        patch.setattr(broker, "check", lambda: None)
-        patch.setattr(broker, "send_on_commit", self._sent)
-
-    def _sent(self, task: Any, *args: Any) -> None:
-        if task is tasks.run_step:
-            self.queue.append((args[0], args[1]))
-
-    def _fake(self, kind: str) -> SimpleNamespace:
-        def run(context: Context) -> dict[str, Any]:
-            at = (context.recovery.label, kind)
-            self.acts.append(at)
-            if at in self.fails:
-                raise self.fails[at]
-            return {"measured": None} if kind == "verify" else {}
-
-        probe = lambda step: ProbeOutcome("not_done", [saw(True, "Nothing was done.")])  # noqa: E731
-        return SimpleNamespace(SECONDS=60, run=run, probe=probe)
-
-    def to_rest(self) -> Acts:
-        """Run what is woken until nothing is; what ran."""
-        before = len(self.acts)
-        while self.queue:
-            engine.run_step(*self.queue.pop(0))
-        return self.acts[before:]
 
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Run:
     return Run(monkeypatch)
-
-
-def names(rows: list[Recovery], *kinds: str) -> Acts:
-    return [(row.label, kind) for kind in kinds for row in rows]
-
-
-def execute(joint: JointPlan) -> None:
-    joint_actions.execute_joint(joint_id=joint.pk, by=RESPONDER)
 
 
 def test_the_hash_is_over_the_hashes_of_the_plans_in_their_order() -> None:
@@ -230,6 +186,14 @@ ALONE = {
     "request": lambda row: approving.request_approval(recovery_id=row.pk, by=RESPONDER),
     "roll back": lambda row: actions.roll_back(recovery_id=row.pk, by=RESPONDER, reason=""),
 }
+
+
+def test_kinds_of_steps_run_in_the_order_that_no_plan_may_change() -> None:
+    """A table is put back and a checkpoint in place before the update, corrections and refreshes come after it."""
+    assert sorted(joining.RANK, key=joining.RANK.__getitem__) == [
+        "stop", "backup", "table-backup", "patch", "restore", "seed", "rerun", "fill", "deduplicate", "refresh",
+        "verify", "rollback",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("act", ALONE)
@@ -432,21 +396,6 @@ def test_a_table_that_was_proven_already_is_watched_while_the_further_update_of_
     assert found.ok is not is_changed
 
 
-class Updates:
-    """A context of a rerun, without an API."""
-
-    def __init__(self, step: Step) -> None:
-        self.step, self.plan, self.recovery = step, step.plan, step.recovery
-        self.run_noun, self.logged = "update", list[str]()
-
-    def log(self, text: str) -> None:
-        self.logged.append(text)
-
-
-def rerun_of(row: Recovery) -> Any:
-    return Updates(step_of(row, "rerun"))
-
-
 def test_no_update_starts_before_every_checkpoint_and_the_code_are_in_place(monkeypatch: Any) -> None:
     _, rows = joined()
     Step.objects.exclude(kind__in=("rerun", "verify")).update(state="done")
@@ -482,131 +431,6 @@ def test_an_update_of_which_an_input_was_not_noted_is_not_taken_over() -> None:
     Step.objects.filter(recovery=rows[0], kind="rerun").update(state="done", result=codec.to_read_json(kept))
     with refused("not_noted"):
         rerun.run(rerun_of(rows[1]))
-
-
-@pytest.fixture
-def undoable(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What stands against the rollback of a recovery, by its label; nothing of none."""
-    refusals: dict[str, str] = {}
-    monkeypatch.setattr(rollback, "refusal", lambda row: refusals.get(row.label))
-    monkeypatch.setattr(rollback, "_seeded", lambda row: (None, ""))
-    return refusals
-
-
-def failed_at(runs: Run, kind: str, member: int) -> tuple[JointPlan, list[Recovery]]:
-    joint, rows = joined(count=3)
-    runs.fails[rows[member].label, kind] = Refused("No.")
-    execute(joint)
-    runs.to_rest()
-    return joint, rows
-
-
-def test_a_rollback_takes_all_of_them_back_from_the_last_to_the_first(runs: Run, undoable: Any) -> None:
-    joint, rows = failed_at(runs, "seed", 1)
-    joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="wrong code")
-    assert runs.to_rest() == names(rows[::-1], "rollback")
-    assert states(*rows) == ["rolled_back"] * 3
-
-
-def test_a_rollback_that_one_of_them_refuses_begins_with_none(runs: Run, undoable: dict[str, str]) -> None:
-    joint, rows = failed_at(runs, "seed", 1)
-    undoable[rows[0].label] = "The table has moved past it."
-    with refused("not_undoable"):
-        joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
-    assert runs.to_rest() == []
-    assert not Step.objects.filter(kind="rollback").exists()
-
-
-def test_a_rollback_of_what_was_not_changed_is_refused(runs: Run, undoable: Any) -> None:
-    joint, rows = failed_at(runs, "stop", 1)
-    with refused("not_undoable"):
-        joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
-    assert states(*rows) == ["needs_attention"] * 3
-
-
-UNCHANGING = ("stop", "backup", "rerun", "verify")
-
-
-def _first_changes_nothing(runs: Run) -> tuple[JointPlan, list[Recovery]]:
-    """Two flows, of which the first goes on as it is, with neither a patch nor a checkpoint of its own."""
-    made = planned_flows(kinds=UNCHANGING, count=1)
-    other = recovery("planned", flow=second_flow(made[0].flow))
-    seal_plan_of(other)
-    rows = [*made, other]
-    return join_plans(recovery_ids=[row.pk for row in rows], by=RESPONDER), rows
-
-
-def test_a_flow_that_only_the_shared_update_wrote_is_not_called_rolled_back(
-    runs: Run, undoable: dict[str, str]
-) -> None:
-    joint, rows = _first_changes_nothing(runs)
-    for row in rows:
-        runs.fails[row.label, "verify"] = Refused("Not read.")
-    execute(joint)
-    runs.to_rest()
-    with refused("not_undoable"):
-        joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
-    assert states(*rows) == ["needs_attention", "needs_attention"]
-    kept = [Flow.objects.get(pk=row.flow_id).table_doubt for row in rows]
-    assert kept == ["not-proven", "not-proven"]
-
-
-def test_a_flow_that_no_update_wrote_goes_back_with_the_others(runs: Run, undoable: dict[str, str]) -> None:
-    joint, rows = _first_changes_nothing(runs)
-    runs.fails[rows[1].label, "seed"] = Refused("No.")
-    execute(joint)
-    runs.to_rest()
-    joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
-    runs.to_rest()
-    assert states(*rows) == ["rolled_back", "rolled_back"]
-
-
-def test_code_that_has_run_is_not_undone_though_the_flow_did_not_take_the_update_over_yet() -> None:
-    _, rows = joined()
-    kept = UpdateResult(update_id="u-1", unnoted=False, state="COMPLETED")
-    Step.objects.filter(kind__in=("stop", "backup", "patch")).update(state="done")
-    Step.objects.filter(kind="seed").delete()
-    Recovery.objects.update(state="needs_attention")
-    client = SimpleNamespace(get_pipeline=lambda pipeline_id: {})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rollback, "client_for", lambda workspace: client)
-        assert [rollback.refusal(one) for one in Recovery.objects.all()] == [None, None]
-        Step.objects.filter(recovery=rows[0], kind="rerun").update(
-            state="done", result=codec.to_read_json(kept)
-        )
-        assert None not in [rollback.refusal(one) for one in Recovery.objects.all()]
-
-
-def test_a_rollback_that_stands_goes_on_where_it_stood_and_nothing_else_resumes(
-    runs: Run, undoable: Any
-) -> None:
-    joint, rows = failed_at(runs, "seed", 1)
-    runs.fails[rows[1].label, "rollback"] = Refused("Storage is away.")
-    joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
-    assert runs.to_rest() == [(rows[2].label, "rollback"), (rows[1].label, "rollback")]
-    assert states(*rows) == ["needs_attention", "needs_attention", "rolled_back"]
-    with refused("undoing"):
-        execute(joint)
-    runs.fails.clear()
-    joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
-    assert runs.to_rest() == [(rows[1].label, "rollback"), (rows[0].label, "rollback")]
-    assert states(*rows) == ["rolled_back"] * 3
-
-
-@pytest.mark.parametrize(("member", "writes"), [(2, False), (1, False), (0, True)])
-def test_the_source_goes_back_with_the_last_of_them(
-    monkeypatch: Any, runs: Run, undoable: Any, member: int, writes: bool
-) -> None:
-    _, rows = failed_at(runs, "seed", 1)
-    for row in rows[member + 1 :]:
-        Recovery.objects.filter(pk=row.pk).update(state="rolled_back")
-    written: list[str] = []
-    monkeypatch.setattr(rollback.backup, "kept", lambda step: {"/p/q.py": b""})
-    monkeypatch.setattr(rollback, "_put_back", lambda context, copy: written.extend(copy) or list(copy))
-    context = Updates(step_of(rows[member], "stop"))
-    context.contents = SimpleNamespace(patch=())  # type: ignore[attr-defined]
-    rollback.run(context)  # type: ignore[arg-type]
-    assert written == (["/p/q.py"] if writes else [])
 
 
 def test_a_recovery_whose_flow_is_of_no_joint_plan_runs_as_before(runs: Run) -> None:
