@@ -6,6 +6,8 @@ the table has moved on: that looks exactly like data loss.
 
 import re
 import socket
+import threading
+import traceback
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +19,9 @@ CONNECT_SECONDS = 10.0  # to open the channel; a server that is alive answers in
 NO_PROXY = ("grpc.enable_http_proxy", 0)  # the address was judged; a proxy would call another, with the token
 KNOCK_SECONDS = 3.0
 RETRIES = 2  # pyspark's own default goes on for ten minutes
+RELEASE_SECONDS = (
+    10.0  # to give the session back; Spark drops it by itself after an hour (60 minutes by default)
+)
 
 
 def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
@@ -47,6 +52,24 @@ def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
     except (PySparkException, grpc.RpcError) as error:
         raise Unreachable(_refusal(error)) from error
     return spark
+
+
+def release(spark: Any) -> None:
+    """Give the session back to Spark, and leave its channel open: the process ends next.
+
+    `SparkSession.stop` closes the channel, and gRPC's `Channel.close` once did not return (grpcio 1.85.1, after
+    a dataset was compared with its definition): the answer was there, and a recovery waited until its time was up.
+    """
+
+    def call() -> None:
+        try:
+            spark.client.release_session()
+        except Exception:  # the answer counts; this goes to the question's log
+            traceback.print_exc()
+
+    releasing = threading.Thread(target=call, daemon=True)
+    releasing.start()
+    releasing.join(RELEASE_SECONDS)
 
 
 def _knock(remote: str) -> None:
