@@ -32,7 +32,7 @@ from tests import shared
 START_SECONDS = 60
 # Deletes and compacts within a second.
 QUICK = """log.cleaner.backoff.ms=100
-log.retention.check.interval.ms=100
+log.retention.check.interval.ms=400
 log.initial.task.delay.ms=0
 log.segment.delete.delay.ms=0
 """
