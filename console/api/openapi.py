@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.urls import URLPattern
 
-from console.api import recoveries, refreshes, streams, workspaces
+from console.api import joint_plans, recoveries, refreshes, streams, workspaces
 from console.api.base import Act, Body, acts_of
 from recovery.people.roles import ENVIRONMENTS, Actor
 from recovery.streams.actions import RUNNERS
@@ -36,6 +36,7 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
         "refresh_below": YES,
         **CHOSEN,
     },
+    joint_plans.join_plans: {"recoveries": TEXTS},
     refreshes.request_refresh: {"pipeline": TEXT, "flow": TEXT},
     streams.add_stream: {
         "checkpoint": TEXT,
@@ -52,6 +53,7 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
 """What is not here takes nothing."""
 NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {
     recoveries.open_one: ("pipeline",),
+    joint_plans.join_plans: ("recoveries",),
     refreshes.request_refresh: ("pipeline",),
     streams.add_stream: ("checkpoint",),
     streams.show_preview: ("checkpoint",),

@@ -4,7 +4,7 @@ from typing import Final
 
 from django.urls import URLPattern, path
 
-from console.api import openapi, refreshes, streams, ways, workspaces
+from console.api import joint_plans, openapi, refreshes, streams, ways, workspaces
 from console.api.base import make_route
 from console.api.recoveries import (
     look_up_positions,
@@ -29,6 +29,8 @@ ROUTES: Final[list[URLPattern]] = [
     path(f"{ONE}/ways", make_route(GET=(Right.VIEW, ways.show_ways), POST=(Right.RECOVER, ways.count_ways))),
     path(f"{ONE}/report", make_route(GET=(Right.VIEW, read_report))),
     path(f"{ONE}/plan", make_route(POST=(Right.RECOVER, seal_plan))),
+    path("api/v1/joint-plans", make_route(POST=(Right.RECOVER, joint_plans.join_plans))),
+    path("api/v1/joint-plans/<str:joint>", make_route(GET=(Right.VIEW, joint_plans.show_joint))),
     path("api/v1/refreshes", make_route(POST=(Right.RECOVER, refreshes.request_refresh))),
     path("api/v1/refreshes/<str:ticket>", make_route(GET=(Right.VIEW, refreshes.show_refresh))),
     path(

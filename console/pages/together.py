@@ -1,6 +1,7 @@
 """What pages do with a recovery whose plan runs together with others: every act is of all of them, and every page says
 so. Which door is taken is decided here alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -89,11 +90,13 @@ def offer_join(recovery: Recovery) -> JoinOffer | None:
     return JoinOffer(others) if others else None
 
 
-def join(recovery_id: int, by: Actor) -> None:
-    """Seal the plan together with every one that `offer_join` names, in the order in which they were opened."""
-    offer = offer_join(recovery_or_404(recovery_id, by))
-    others = [other.pk for other in offer.others] if offer else []
-    planning.join_plans(recovery_ids=sorted([recovery_id, *others]), by=by)
+def join(recovery_id: int, by: Actor, others: Sequence[str]) -> None:
+    """Seal the plan together with those of the recoveries chosen on the page, in the order in which they were opened.
+
+    Raises NotFound, and as `planning.join_plans`.
+    """
+    chosen = {recovery_or_404(label, by).pk for label in others}
+    planning.join_plans(recovery_ids=sorted({recovery_id} | chosen), by=by)
 
 
 def _bound(recovery_id: int, by: Actor) -> JointPlan | None:

@@ -10,10 +10,19 @@ from typing import Any, Final
 
 from django.db.models import Q
 
-from recovery.models import ApprovalRequest, Flow, Pipeline, Recovery
+from recovery.models import ApprovalRequest, Flow, Pipeline, Plan, Recovery
 from recovery.numbers import whole
 
-NAMES: Final = ("recovery", "recovery_id", "label", "pipeline", "pipeline_pk", "flow_id", "request_id")
+NAMES: Final = (
+    "recovery",
+    "recovery_id",
+    "label",
+    "joint",
+    "pipeline",
+    "pipeline_pk",
+    "flow_id",
+    "request_id",
+)
 """What commands, addresses and the API call the thing that they act on."""
 
 
@@ -41,6 +50,11 @@ def find_aim(named: Mapping[str, Any]) -> Aim:
     given = {name: str(named[name]) for name in NAMES if named.get(name)}
     if text := given.get("recovery") or given.get("recovery_id") or given.get("label"):
         return _of_recovery(text)
+    if "joint" in given:
+        lead = Plan.objects.filter(
+            joint=whole(given["joint"].upper().removeprefix("J-")), joint_ordinal=0
+        ).first()
+        return _of_recovery(lead.recovery.label) if lead else Aim(target=f"joint plan {given['joint']}")
     if "request_id" in given:
         asked = ApprovalRequest.objects.filter(pk=whole(given["request_id"]) or 0).first()
         return _of_recovery(asked.recovery.label) if asked else Aim()

@@ -11,12 +11,12 @@ from django.utils import timezone
 from recovery.contracts import codec
 from recovery.contracts.positions import ShownSource
 from recovery.errors import Refused, Unreachable, WrongUse
-from recovery.models import Flow, Plan, Recovery, Step
+from recovery.models import Flow, JointPlan, Plan, Recovery, Step
 from recovery.people.roles import Actor
 from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
 from recovery.sources.base import StartChoice
-from recovery.workflow import actions, positioning
+from recovery.workflow import actions, joining, positioning
 from recovery.workflow.deployed import read_code
 from recovery.workflow.journal import trying_flow
 from recovery.workflow.lineends import laid_over
@@ -222,8 +222,10 @@ def summary(recovery: Recovery) -> dict[str, Any]:
     """The object that `recover` and `execute --wait` print."""
     plan = plan_of(recovery) or recovery.plans.order_by("-pk").first()
     measured = codec.to_read_json(recovery.proof) if recovery.proof else {}
+    joint = joining.joint_of(recovery)
     return {
         "recovery": recovery.label,
+        "joint_plan": joint.label if joint else None,
         "state": recovery.state,
         "owner": recovery.owner,
         "reason": recovery.reason,
@@ -232,6 +234,17 @@ def summary(recovery: Recovery) -> dict[str, Any]:
         "measured": {k: v for k, v in measured.items() if k != "criteria"},
         "verification": measured.get("criteria", []),
         "steps": [_step(s) for s in recovery.steps.all()],
+    }
+
+
+def describe_joint(
+    joint: JointPlan, describe_plan: Callable[[Recovery, Plan], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The object that commands and the API show of plans that run together, each recovery as `describe_plan` has it."""
+    return {
+        "joint_plan": joint.label,
+        "plan_hash": joint.hash,
+        "recoveries": [dict(describe_plan(plan.recovery, plan)) for plan in joining.plans_of(joint)],
     }
 
 

@@ -4,14 +4,14 @@
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from recovery.approvals.selectors import rule_for
 from recovery.errors import WrongUse
 from recovery.management.commands import _acting
 from recovery.management.commands._base import CommandAnswer, Options
-from recovery.models import Flow, JointPlan, Plan, Recovery
+from recovery.models import Flow, JointPlan
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.planning import plan_now
@@ -22,7 +22,6 @@ from recovery.workflow.moves import state_label
 JOINT: Final = re.compile(r"[Jj]-[0-9]+")
 OF_ONE_FLOW: Final = ("position", "confirm", "key", "to", "positions")
 """Options that say something of one flow."""
-Described = Callable[[Recovery, Plan], Mapping[str, Any]]
 
 
 def names_joint(text: str) -> bool:
@@ -59,16 +58,6 @@ def seal_plans(
     return plan_now.make_joint_plan(changes=changes, accept=accept, again=again, by=by)
 
 
-def describe_joint(joint: JointPlan, describe_plan: Described) -> dict[str, Any]:
-    """The object that a command prints."""
-    plans = joining.plans_of(joint)
-    return {
-        "joint_plan": joint.label,
-        "plan_hash": joint.hash,
-        "recoveries": [dict(describe_plan(plan.recovery, plan)) for plan in plans],
-    }
-
-
 def needs_votes(joint: JointPlan) -> bool:
     """Do the rules of its environment ask for votes?"""
     return bool(rule_for(joint.pipeline.environment).votes)
@@ -85,7 +74,7 @@ def wait_for_end(joint: JointPlan, *, timeout: float) -> CommandAnswer:
     answers = []
     for plan in joining.plans_of(joint):
         answers.append(_acting.ended(by_hand.wait(plan.recovery, say=_acting.say, timeout=timeout)))
-    data = describe_joint(joint, lambda recovery, plan: by_hand.summary(recovery))
+    data = by_hand.describe_joint(joint, lambda recovery, plan: by_hand.summary(recovery))
     text = "\n\n".join(answer.text for answer in answers)
     return CommandAnswer(data, text, exit_code=max(answer.exit_code for answer in answers))
 
@@ -96,5 +85,5 @@ def describe_state(joint: JointPlan, *, exit_code: int = 0) -> CommandAnswer:
     lines = [
         f"{p.recovery.label} is {state_label(p.recovery.state)}. {p.recovery.reason}".rstrip() for p in plans
     ]
-    data = describe_joint(joint, lambda recovery, plan: by_hand.summary(recovery))
+    data = by_hand.describe_joint(joint, lambda recovery, plan: by_hand.summary(recovery))
     return CommandAnswer(data, "\n".join(lines), exit_code=exit_code)

@@ -9,6 +9,7 @@ from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Plan, Recovery
 from recovery.people.roles import Right
+from recovery.workflow import by_hand
 from recovery.workflow.selectors import joint_or_404, recovery_or_404
 
 
@@ -67,5 +68,5 @@ class VoteCommand(RepriseCommand):
         word = "Approved" if self.choice == "approve" else "Rejected"
         then = "" if self.choice == "reject" else f" {_together.describe_wait(joint)}"
         return CommandAnswer(
-            _together.describe_joint(joint, self._voted), f"{word} {joint.label} {joint.hash[:8]}.{then}"
+            by_hand.describe_joint(joint, self._voted), f"{word} {joint.label} {joint.hash[:8]}.{then}"
         )

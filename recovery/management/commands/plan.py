@@ -78,7 +78,7 @@ class Command(RepriseCommand):
         joint = _together.seal_plans(options, flows, by=self.actor, again=options["again"])
         if _together.needs_votes(joint):
             request_joint_approval(joint_id=joint.pk, reason=options["reason"], by=self.actor)
-        data = _together.describe_joint(
+        data = by_hand.describe_joint(
             joint, lambda r, plan: {**by_hand.planned(r, plan), "approvals": _acting.approvals(r, plan)}
         )
         texts = [

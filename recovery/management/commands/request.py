@@ -9,6 +9,7 @@ from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Plan, Recovery
 from recovery.people.roles import Right
+from recovery.workflow import by_hand
 from recovery.workflow.selectors import joint_or_404, recovery_or_404
 
 
@@ -26,7 +27,7 @@ class Command(RepriseCommand):
         if _together.names_joint(options["recovery"]):
             joint = joint_or_404(options["recovery"], self.actor)
             request_joint_approval(joint_id=joint.pk, reason=options["reason"], by=self.actor)
-            return CommandAnswer(_together.describe_joint(joint, _asked), _together.describe_wait(joint))
+            return CommandAnswer(by_hand.describe_joint(joint, _asked), _together.describe_wait(joint))
         recovery = recovery_or_404(options["recovery"], self.actor)
         request = actions.request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
         recovery.refresh_from_db()

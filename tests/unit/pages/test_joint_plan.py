@@ -75,13 +75,24 @@ def test_a_stop_or_pause_is_in_the_log_of_every_recovery_that_it_is_done_with(
 
 
 def test_plans_that_wait_side_by_side_can_be_sealed_together(responder: Client) -> None:
-    rows = planned_flows()
-    page = f"/recoveries/{rows[0].pk}/review"
-    assert "may-join" in responder.get(page).content.decode()
-    assert responder.post(page, {"act": "join"}).status_code == 302
+    *rows, left_out = planned_flows(count=3)
+    page = f"/recoveries/{rows[1].pk}/review"
+    text = responder.get(page).content.decode()
+    assert all(f'name="with" value="{row.label}"' in text for row in (rows[0], left_out))
+    assert responder.post(page, {"act": "join", "with": rows[0].label}).status_code == 302
     joint = JointPlan.objects.get()
     assert [p.recovery for p in joint.contents.plans] == [row.label for row in rows]
     assert "may-join" not in responder.get(page).content.decode()
+
+
+@pytest.mark.parametrize(("others", "status"), [([], 409), (["R-999999"], 404)])
+def test_a_plan_is_not_sealed_together_with_none_or_with_one_that_is_not_there(
+    responder: Client, others: list[str], status: int
+) -> None:
+    row = planned_flows()[0]
+    answer = responder.post(f"/recoveries/{row.pk}/review", {"act": "join", "with": others})
+    assert answer.status_code == status
+    assert not JointPlan.objects.exists()
 
 
 def test_one_request_and_one_vote_on_the_pages_are_for_all_of_them(client: Client) -> None:

@@ -25,6 +25,7 @@ from recovery.models import AuditEntry, Flow, Person, Recovery, RoleIn, Token
 from recovery.people.roles import SYSTEM, Role
 from recovery.workflow.refreshing import BelowRefresh
 from tests import factories
+from tests.factories.joint import joined
 from tests.unit.conftest import without_anchor
 from tests.unit.people.run import run_json, token_of
 from tests.unit.people.truth import ANYONE, API, BOUND, COMMANDS, GET, HOLDERS, POST, ROLES
@@ -69,6 +70,7 @@ def make_situation() -> Situation:
     other = factories.person("viewer", "somebody-else").person  # type: ignore[attr-defined]
     asked = factories.asked(factories.failed_flow(factories.pipeline(name="orders")))
     entry = append_entry(action="recovery.open", outcome="done", by=SYSTEM, says="x", recovery=recovery.label)
+    joint, _ = joined()
     refresh = BelowRefresh("t-1", "ada", timezone.now().isoformat(), ("c.s.t",))
     Flow.objects.filter(pk=recovery.flow_id).update(below_refresh=refresh.as_json())
     values = {
@@ -76,7 +78,7 @@ def make_situation() -> Situation:
         "int:request_id": asked.requests.get().pk, "int:channel_id": factories.channel().pk, "str:name": "staging",
         "int:flow_id": recovery.flow_id, "int:recovery_id": recovery.pk, "str:label": recovery.label,
         "int:seq": entry.seq, "int:person_id": other.pk, "int:pipeline_pk": recovery.flow.pipeline_id,
-        "str:workspace": recovery.flow.pipeline.workspace.name,
+        "str:workspace": recovery.flow.pipeline.workspace.name, "str:joint": joint.label,
     }  # fmt: skip
     return Situation(
         recovery=recovery,

@@ -144,6 +144,8 @@ API: Final[dict[str, dict[str, tuple[dict[str, object], str]]]] = {
     "api/v1/recoveries/<str:label>/positions": {"GET": ({}, "VIEW"), "POST": ({}, "RECOVER")},
     "api/v1/recoveries/<str:label>/ways": {"GET": ({}, "VIEW"), "POST": ({}, "RECOVER")},
     "api/v1/recoveries/<str:label>/plan": {"POST": ({}, "RECOVER")},
+    "api/v1/joint-plans": {"POST": ({"recoveries": ["R-1"]}, "RECOVER")},
+    "api/v1/joint-plans/<str:joint>": {"GET": ({}, "VIEW")},
     "api/v1/refreshes": {"POST": ({"pipeline": "customers"}, "RECOVER")},
     "api/v1/refreshes/<str:ticket>": {"GET": ({}, "VIEW")},
     "api/v1/streams": {"GET": ({}, "VIEW"), "POST": ({"checkpoint": "/nowhere"}, "RECOVER")},
