@@ -75,7 +75,7 @@ def trouble_summary(
     return [
         TroubleAnswer(
             "What happened",
-            diagnosis.title or "The update failed",
+            diagnosis.title or "The flow failed",
             diagnosis.says,
         ),
         TroubleAnswer("How bad", bad, (say_damage(diagnosis) + rows).strip() or "Not known yet."),

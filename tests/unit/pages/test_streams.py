@@ -17,6 +17,7 @@ from recovery.people.roles import Role
 from tests import factories
 from tests.factories.plain_streams import write_checkpoint, write_event_log
 from tests.unit.eventlogs import logs
+from tests.unit.workflow.rows import recovery
 
 pytestmark = pytest.mark.django_db
 NEEDS = ("sink", "event-log", "program", "runner", "owner")
@@ -261,3 +262,39 @@ def test_a_stream_whose_table_is_not_known_is_not_said_to_write_one(responder: C
     page = responder.get(reverse("flow", args=[Flow.objects.get().pk])).content
     assert b'data-code="no-dataset"' in page
     assert b"<code></code>" not in page
+
+
+OF_A_PIPELINE = re.compile(r"\b(pipelines?|updates?)\b", re.I)
+"""What a plain stream is not, and what it does not run."""
+ON_EVERY_STREAM = ("flow_definition", "flow_progress", "stream_progress", "update_progress")
+"""Types of events are called so everywhere."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/flows/{flow}", "/flows/{flow}/checkpoint", "/flows/{flow}/events", "/flows/{flow}/code",
+        "/flows/{flow}/recoveries", "/flows/{flow}/stream", "/recoveries/{recovery}/diagnose",
+        "/recoveries/{recovery}/stop", "/recoveries/{recovery}/offset", "/recoveries/{recovery}/patch",
+        "/recoveries/{recovery}/review", "/recoveries/{recovery}/run", "/recoveries/{recovery}/verify",
+        "/recoveries/{recovery}/cancel",
+    ],
+)  # fmt: skip
+def test_no_page_of_a_plain_stream_speaks_of_a_pipeline_or_an_update(
+    client: Client, place: str, events: str, path: str
+) -> None:
+    add(signed_in(client, "admin"), place, event_log=events, runner="by-hand", name="orders")
+    flow = Flow.objects.get()
+    text = read_words(client.get(path.format(flow=flow.pk, recovery=recovery("diagnosing", flow=flow).pk)))
+    assert "orders" in text
+    assert OF_A_PIPELINE.findall(text) == []
+
+
+def read_words(answer: Any) -> str:
+    """What a person reads on the page, without its header and the types of events."""
+    page = answer.content.decode().replace("<wbr>", "")
+    shown = page[page.index("<main") : page.index("</main>")]
+    text = re.sub(r"<[^>]+>", " ", shown)
+    for kind in ON_EVERY_STREAM:
+        text = text.replace(kind, "")
+    return text
