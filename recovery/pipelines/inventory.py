@@ -237,13 +237,20 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
             held = Pipeline.objects.filter(pk=asked.row).first() if asked.row else None
             move = retagging.judge(held, told, timezone.now()) if held else None
             pipeline = _write_pipeline(workspace, asked.id, held, values | (move.values() if move else {}))
-            _write_flows(pipeline, remembered, reply, back, locked)
+            again = held is not None and _has_lost_newest(held.updates, remembered)
+            _write_flows(pipeline, remembered, reply, back, locked, again=again)
             _write_health(pipeline, judge_pipeline(folding.real(remembered)), remembered)
             if held and move:
                 retagging.note(held, move)
             listing.derive_again([pipeline.pk])
 
     across.write_in_order([asked.row] if asked.row else [], write)
+
+
+def _has_lost_newest(known: Sequence[Mapping[str, Any]], updates: Sequence[Mapping[str, Any]]) -> bool:
+    """Is the newest update that was known no longer listed? So ends what stood for a plain stream of which only its
+    running command told that it ran: nothing is left to read, and what came before it holds again."""
+    return bool(known) and known[0].get("update_id") not in {update.get("update_id") for update in updates}
 
 
 def _write_pipeline(

@@ -35,6 +35,7 @@ from recovery.spark.backups import CommittedComparison, TableGap, ToppedRows
 from recovery.spark.catalog import describe, path_of, sql_name, table
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.definitions import BadCode
+from recovery.spark.explained import dedupes_last
 from recovery.spark.lookups import OverBudget, budgets_of, check_size, limited, occurring
 from recovery.spark.origins import find_origins
 from recovery.spark.paths import literal, plain
@@ -189,9 +190,12 @@ def _count_fresh_keys(
 ) -> tuple[Mapping[str, int], Sequence[BudgetBound]]:
     """Different keys that the table does not hold: of dropDuplicates by its own columns, whatever `key` compares rows.
 
-    {} where these are not among what the code yields, or the table has them not: then it is not known.
+    {} where these are not among what the code yields, the table has them not, or a later step leaves rows out or
+    makes more of them: then it is not known, since the table's keys are not those of the state.
     """
     own = flow.let_through_by
+    if own is not None and not dedupes_last(flow.text):
+        return {}, ()
     if own is None or set(own) == set(key):
         return counted.fresh, ()
     if not own:
@@ -546,6 +550,11 @@ def _expected(spark: Any, flow: CodeFlow, request: Request, held: TableRows) -> 
         if not flow.let_through_by:
             raise CannotReplay(
                 "The table does not have the columns by which dropDuplicates lets a row through."
+            )
+        if not dedupes_last(flow.text):
+            raise CannotReplay(
+                "A step after dropDuplicates leaves rows out or makes more of them, so the table does not show which "
+                "keys its state holds."
             )
         return _unseen(expected, held.old, flow.dedupe)
     return expected

@@ -18,6 +18,7 @@ from recovery.streams.actions import StreamDetails, adopt_stream
 from recovery.streams.describing import running_json
 from recovery.streams.running import RunningStatus
 from tests.checkpoint_builder import Built
+from tests.factories.plain_streams import write_event_log
 from tests.unit.eventlogs import logs
 
 pytestmark = pytest.mark.django_db
@@ -77,6 +78,21 @@ def test_it_goes_from_running_to_not_running_and_back(tmp_path: Path) -> None:
         flag.touch() if there else flag.unlink()
         Stream.objects.update(running_asked_at=None)
         assert asked(stream).state == ("running" if there else "stopped")
+
+
+def test_a_failure_of_its_event_log_is_seen_once_its_command_no_longer_says_that_it_runs(
+    tmp_path: Path,
+) -> None:
+    flag = tmp_path / "runs"
+    flag.touch()
+    log = write_event_log(tmp_path)
+    stream = adopted(
+        tmp_path, f"import os; raise SystemExit(not os.path.exists({str(flag)!r}))", event_log=log
+    )
+    assert asked(stream).state == "running"
+    flag.unlink()
+    Stream.objects.update(running_asked_at=None)
+    assert asked(stream).state == "failed"
 
 
 def test_it_is_asked_no_more_often_than_its_rate_and_so_many_at_once(
