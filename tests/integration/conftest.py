@@ -1,5 +1,6 @@
 """What integration tests share beside the running instance."""
 
+import atexit
 import contextlib
 import shutil
 from collections.abc import Iterator
@@ -29,8 +30,10 @@ def sessions() -> Iterator[dict[str, Any]]:
     """This worker's Spark Connect session of each driver that it has met, by address."""
     opened: dict[str, Any] = {}
     yield opened
+    # Left open, and not asked at exit: where its driver was killed, that tries again for ten minutes, and gRPC's
+    # `Channel.close` did not return twice (`recovery.spark.session.release`). The worker ends next.
     for session in opened.values():
-        session.client.close()  # not stop(): where its driver was killed, that tries again for ten minutes
+        atexit.unregister(session.client._on_exit)
 
 
 def session_at(address: str, sessions: dict[str, Any]) -> Any:
