@@ -1,7 +1,5 @@
 """Plans of several flows of one pipeline, sealed to run as one: what `plan --flow A --flow B` does."""
 
-from typing import Any
-
 from console.api import fields
 from console.api.base import Body
 from recovery.models import JointPlan
@@ -27,7 +25,7 @@ def show_joint(body: Body, by: Actor, joint: str) -> tuple[int, Body]:
     return 200, _show_joint(joint_or_404(joint, by))
 
 
-def _show_joint(joint: JointPlan) -> dict[str, Any]:
+def _show_joint(joint: JointPlan) -> Body:
     return by_hand.describe_joint(
         joint, lambda recovery, plan: {**by_hand.planned(recovery, plan), "state": recovery.state}
     )

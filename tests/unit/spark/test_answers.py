@@ -27,7 +27,9 @@ def test_a_named_key_compares_rows_and_does_not_decide_which_come_through(
     assert flow.let_through_by == own
 
 
-PLAN = "== Analyzed Logical Plan ==\nid: int\n{above}~Deduplicate [id#1]\n+- StreamingRelation kafka, [id#1]\n"
+PLAN = (
+    "== Analyzed Logical Plan ==\nid: int\n{above}~Deduplicate [id#1]\n+- StreamingRelation kafka, [id#1]\n"
+)
 
 
 @pytest.mark.parametrize(
