@@ -247,7 +247,7 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
     across.write_in_order([asked.row] if asked.row else [], write)
 
 
-def _has_lost_newest(known: Sequence[Mapping[str, Any]], updates: Sequence[Mapping[str, Any]]) -> bool:
+def _has_lost_newest(known: Sequence[Mapping[str, object]], updates: Sequence[Mapping[str, object]]) -> bool:
     """Is the newest update that was known no longer listed? So ends what stood for a plain stream of which only its
     running command told that it ran: nothing is left to read, and what came before it holds again."""
     return bool(known) and known[0].get("update_id") not in {update.get("update_id") for update in updates}
