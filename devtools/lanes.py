@@ -65,6 +65,9 @@ RUNNING_WORKERS = (
     "-p",
     "no:randomly",
 )
+#: After its time limit, a test has these seconds to end as Python's exceptions do. One that hangs in C code cannot: its
+#: process is ended, with the stacks of all threads.
+LAST_RESORT_SECONDS = 60
 #: The outcome of a test that passed and took longer than its part allows.
 OVER_BUDGET = "over budget"
 #: More failed tests than this are a broken change, not flaky tests: nothing is asked again.
@@ -135,7 +138,7 @@ def run_part(
     """
     seconds_file = file_of(part, "jsonl")
     options = [
-        f"--budget={part.budget}", f"--timeout={part.timeout}", "--durations=15", "--durations-min=5",
+        f"--budget={part.budget}", *limit_seconds(part.timeout), "--durations=15", "--durations-min=5",
     ]  # fmt: skip
     began = time.monotonic()
     code = run_pytest(
@@ -152,6 +155,15 @@ def run_part(
         failed = ()
     flaky = failed if code == 0 else ()
     return PartResult(part, 0 if code == 5 else code, time.monotonic() - began, flaky)
+
+
+def limit_seconds(timeout: float) -> tuple[str, ...]:
+    """pytest's options that end a test after so many seconds, whatever it waits for."""
+    return (
+        f"--timeout={timeout}",
+        "-o", f"faulthandler_timeout={timeout + LAST_RESORT_SECONDS}",
+        "-o", "faulthandler_exit_on_timeout=true",
+    )  # fmt: skip
 
 
 def list_failed(seconds_file: Path) -> tuple[str, ...]:

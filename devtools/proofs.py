@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from console.supervisor.bootstrap import ROOT
+from devtools.lanes import limit_seconds
 
 RECORD = ROOT / "docs" / "proofs.json"
 PAGE = ROOT / "docs" / "proofs.md"
@@ -98,7 +99,7 @@ def _pytest_command(tests: Iterable[str]) -> list[str]:
         "loadgroup",
         "-p",
         "no:randomly",
-        "--timeout=900",
+        *limit_seconds(900),
     ]
 
 

@@ -26,6 +26,7 @@ def show_joint(body: Body, by: Actor, joint: str) -> tuple[int, Body]:
 
 
 def _show_joint(joint: JointPlan) -> Body:
-    return by_hand.describe_joint(
+    shown = by_hand.describe_joint(
         joint, lambda recovery, plan: {**by_hand.planned(recovery, plan), "state": recovery.state}
     )
+    return dict(shown)

@@ -279,7 +279,7 @@ def event_log(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse:
         "types": sorted({r.type for r in rows}),
         "updates": list(dict.fromkeys(r.update for r in rows if r.update)),
         "levels": levels,
-        "run_word": "run" if flow.pipeline.workspace.has_streams else "update",
+        "run_noun": flow.pipeline.workspace.run_noun,
     }
     return render_page(request, "flow/events.html", {**context, **extra})
 

@@ -90,7 +90,7 @@ def offer_join(recovery: Recovery) -> JoinOffer | None:
     return JoinOffer(others) if others else None
 
 
-def join(recovery_id: int, by: Actor, others: Sequence[str]) -> None:
+def seal_together(recovery_id: int, by: Actor, others: Sequence[str]) -> None:
     """Seal the plan together with those of the recoveries chosen on the page, in the order in which they were opened.
 
     Raises NotFound, and as `planning.join_plans`.

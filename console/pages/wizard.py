@@ -305,7 +305,9 @@ def _review_act(post: QueryDict, recovery_id: int, by: Actor) -> Callable[[], ob
         given = {"reason": str(post.get("reason", "")), "plan_hash": str(post.get("hash", ""))}
         return partial(together.request_approval, recovery_id, by, given["reason"], given["plan_hash"])
     if post.get("act") == "join":
-        return partial(together.join, recovery_id, by, [str(label) for label in post.getlist("with")])
+        return partial(
+            together.seal_together, recovery_id, by, [str(label) for label in post.getlist("with")]
+        )
     if post.get("act") == "accept":
         return partial(_accept_and_seal, post, recovery_id, by)
     if post.get("act") in ("below", "no-below"):

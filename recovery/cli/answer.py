@@ -4,8 +4,8 @@
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from recovery.errors import RepriseError
 from recovery.names import shown
@@ -15,7 +15,7 @@ from recovery.names import shown
 class CommandAnswer:
     """What a command found. `data` is what --json prints; `exit_code` 1 when it is bad news."""
 
-    data: dict[str, Any]
+    data: Mapping[str, object]
     text: str
     exit_code: int = 0
 

@@ -25,6 +25,7 @@ from recovery.pipelines import across, behind, folding, listing, losses, retaggi
 from recovery.pipelines.asking import ClientPool, OlderUpdates, PipelineReply, PolledPipeline
 from recovery.pipelines.client import ApiDenied
 from recovery.pipelines.errors import ApiBusy
+from recovery.pipelines.events import ENDED
 from recovery.pipelines.failing import NOTHING, is_gone, memory_of, read_memory
 from recovery.pipelines.failures import (
     FailurePhase,
@@ -237,8 +238,9 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
             held = Pipeline.objects.filter(pk=asked.row).first() if asked.row else None
             move = retagging.judge(held, told, timezone.now()) if held else None
             pipeline = _write_pipeline(workspace, asked.id, held, values | (move.values() if move else {}))
-            again = held is not None and _has_lost_newest(held.updates, remembered)
-            _write_flows(pipeline, remembered, reply, back, locked, again=again)
+            _write_flows(
+                pipeline, remembered, reply, back, locked, again=_runs_without_update(pipeline, remembered)
+            )
             _write_health(pipeline, judge_pipeline(folding.real(remembered)), remembered)
             if held and move:
                 retagging.note(held, move)
@@ -247,10 +249,11 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
     across.write_in_order([asked.row] if asked.row else [], write)
 
 
-def _has_lost_newest(known: Sequence[Mapping[str, object]], updates: Sequence[Mapping[str, object]]) -> bool:
-    """Is the newest update that was known no longer listed? So ends what stood for a plain stream of which only its
-    running command told that it ran: nothing is left to read, and what came before it holds again."""
-    return bool(known) and known[0].get("update_id") not in {update.get("update_id") for update in updates}
+def _runs_without_update(pipeline: Pipeline, updates: Sequence[Mapping[str, object]]) -> bool:
+    """Does a flow count as running though none of the newest updates is active? A plain stream does once its running
+    command no longer says that it runs, where nothing else told of it: there is no update to read then."""
+    active = any(update.get("state") not in ENDED for update in updates)
+    return not active and pipeline.flows.filter(state="running").exists()
 
 
 def _write_pipeline(

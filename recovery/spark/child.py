@@ -125,7 +125,7 @@ def _failed(error: Exception) -> dict[str, str]:
 
 def _answer(message: dict[str, Any]) -> dict[str, Any]:
     from recovery.spark import answers, catalog, deduplicating, defined, filling, rehearsing, topping
-    from recovery.spark.session import driver_of, fresh, release
+    from recovery.spark.session import driver_of, fresh, release_session
 
     answering: dict[str, Callable[[Any, dict[str, Any], Path], Any]] = {
         "study": answers.study_code,
@@ -156,7 +156,7 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
         return _json_of(answering[question](spark, request, folder))
     finally:
         _session.clear()
-        release(spark)
+        release_session(spark)
 
 
 def _json_of(answer: Any) -> dict[str, Any]:

@@ -54,20 +54,20 @@ def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
     return spark
 
 
-def release(spark: Any) -> None:
+def release_session(spark: Any) -> None:
     """Give the session back to Spark, and leave its channel open: the process ends next.
 
     `SparkSession.stop` closes the channel, and gRPC's `Channel.close` once did not return (grpcio 1.85.1, after
     a dataset was compared with its definition): the answer was there, and a recovery waited until its time was up.
     """
 
-    def call() -> None:
+    def give_back() -> None:
         try:
             spark.client.release_session()
         except Exception:  # the answer counts; this goes to the question's log
             traceback.print_exc()
 
-    releasing = threading.Thread(target=call, daemon=True)
+    releasing = threading.Thread(target=give_back, daemon=True)
     releasing.start()
     releasing.join(RELEASE_SECONDS)
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from django.utils import timezone
 
@@ -237,14 +237,25 @@ def summary(recovery: Recovery) -> dict[str, Any]:
     }
 
 
+class JointSummary(TypedDict):
+    """The object that commands and the API show of plans that run together.
+
+    `joint_plan`: J-n. `plan_hash`: that of the joint plan. `recoveries`: what is shown of each, in their order.
+    """
+
+    joint_plan: str
+    plan_hash: str
+    recoveries: list[Mapping[str, object]]
+
+
 def describe_joint(
-    joint: JointPlan, describe_plan: Callable[[Recovery, Plan], Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The object that commands and the API show of plans that run together, each recovery as `describe_plan` has it."""
+    joint: JointPlan, describe_plan: Callable[[Recovery, Plan], Mapping[str, object]]
+) -> JointSummary:
+    """Each recovery as `describe_plan` has it."""
     return {
         "joint_plan": joint.label,
         "plan_hash": joint.hash,
-        "recoveries": [dict(describe_plan(plan.recovery, plan)) for plan in joining.plans_of(joint)],
+        "recoveries": [describe_plan(plan.recovery, plan) for plan in joining.plans_of(joint)],
     }
 
 

@@ -31,7 +31,7 @@ def sessions() -> Iterator[dict[str, Any]]:
     opened: dict[str, Any] = {}
     yield opened
     # Left open, and not asked at exit: where its driver was killed, that tries again for ten minutes, and gRPC's
-    # `Channel.close` did not return twice (`recovery.spark.session.release`). The worker ends next.
+    # `Channel.close` did not return twice (`release_session`). The worker ends next.
     for session in opened.values():
         atexit.unregister(session.client._on_exit)
 

@@ -1,5 +1,6 @@
 """What the tests of the Spark room share: code to study, input to read, tables that streams fill."""
 
+import atexit
 import json
 import os
 import sys
@@ -23,6 +24,14 @@ from recovery.spark.asking import sent
 
 TOKEN = "a-token-of-the-tests"
 SCHEMA = "id int, kind string, amount double"
+
+
+def end_session(spark: Any) -> None:
+    """Give the session back to Spark, and let no other test take it for its own. Its channel stays open, as in
+    `recovery.spark.session.release_session`; without a close pyspark would ask Spark once more at exit."""
+    spark.client.close = lambda: None
+    atexit.unregister(spark.client._on_exit)
+    spark.stop()
 
 
 @dataclass
@@ -74,7 +83,7 @@ class Room:
             sys.dont_write_bytecode = keeps_nothing
             sys.path[:] = before
             os.chdir(place)
-            spark.stop()
+            end_session(spark)
 
     @property
     def code(self) -> Path:

@@ -15,6 +15,7 @@ from recovery.sources.input_ranges import InputRange
 from recovery.spark import rehearsing, scratch, session
 from recovery.spark.api import rehearse
 from tests.integration.rehearsed_flow import START, WINDOWED, Flow, told, windows
+from tests.integration.spark_room import end_session
 from tests.kafka import KafkaBroker
 
 pytestmark = pytest.mark.spark
@@ -172,7 +173,7 @@ def test_a_rehearsal_that_takes_too_long_is_stopped_and_left_where_it_is(flow: F
     finally:
         sys.path[:] = before
         os.chdir(place)
-        spark.stop()
+        end_session(spark)
     assert staged["cuts"] == {"0": 1}
     assert found == {"problem": "The rehearsal did not end within 2 s and was stopped; give it more time."}
     assert left == []

@@ -19,7 +19,7 @@ from recovery.spark.api import (
 from recovery.spark.explained import node_of, section
 from recovery.spark.programs_words import CHECKPOINT, ENGINE
 from recovery.spark.programs_words import PLAIN as PLAIN_ENGINE
-from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
+from tests.integration.spark_room import SCHEMA, SIMPLE, Room, end_session, row
 
 pytestmark = pytest.mark.spark
 COLUMN_BATCHES = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
@@ -528,7 +528,7 @@ def test_python_functions_of_questions_get_rows_and_no_column_batches(
         frame = spark.read.parquet(f"{room.folder}/in/batches").select(udf(lambda x: x, "long")("id"))
         steps = [node_of(line) for line in section(frame._explain_string(extended=True), "Physical Plan")]
     finally:
-        spark.stop()
+        end_session(spark)
     at = steps.index("ArrowEvalPython")
     assert ("ColumnarToRow" not in steps[at:]) is column_batches
 

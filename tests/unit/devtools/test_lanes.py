@@ -137,6 +137,43 @@ def test_a_proof_that_is_not_there_is_refused() -> None:
         tools.refuse_unknown_proofs(["nothing"])
 
 
+def lay_out_part(folder: Path, patch: pytest.MonkeyPatch, module: str, timeout: float = 60) -> lanes.Part:
+    """A part of one module of its own."""
+    patch.setattr(lanes, "SECONDS_FOLDER", folder / "seconds")
+    patch.setattr(lanes, "ROOT", folder)  # ids are relative to where pytest runs
+    # No plugin but those that the lane's options are of: the others take seconds to import.
+    patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    plugins = "-p no:cacheprovider -p tests.lanes -p xdist.plugin -p pytest_timeout"
+    patch.setenv("PYTEST_ADDOPTS", f"-c {os.devnull} --rootdir={folder} {plugins}")
+    patch.setenv("PYTHONPATH", str(ROOT))
+    path = folder / "test_sample.py"
+    path.write_text(module)
+    return lanes.Part("sample", "sqlite", (str(path),), budget=60, timeout=timeout)
+
+
+HOLDS_THE_INTERPRETER = """
+import ctypes
+
+def test_hangs() -> None:
+    held = ctypes.create_string_buffer(64)  # a mutex of pthread that nobody has, then this thread
+    for _ in range(2):
+        ctypes.PyDLL(None).pthread_mutex_lock(held)
+"""
+
+
+def test_a_test_that_hangs_where_python_cannot_interrupt_it_is_ended_with_its_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "LAST_RESORT_SECONDS", 1)
+    part, log = lay_out_part(tmp_path, monkeypatch, HOLDS_THE_INTERPRETER, timeout=1), tmp_path / "log"
+
+    result = lanes.run_part(Path(sys.executable), part, log=log)
+
+    assert result.code != 0
+    assert result.seconds < 40
+    assert "in test_hangs" in log.read_text()
+
+
 FLAKY = """
 from pathlib import Path
 
@@ -169,16 +206,7 @@ def test_a_few_failed_tests_are_asked_again_and_named_where_that_is_wanted(
     code: int,
     flaky: int,
 ) -> None:
-    monkeypatch.setattr(lanes, "SECONDS_FOLDER", tmp_path / "seconds")
-    monkeypatch.setattr(lanes, "ROOT", tmp_path)  # ids are relative to where pytest runs
-    # No plugin but those that the lane's options are of: the others take seconds to import.
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    plugins = "-p no:cacheprovider -p tests.lanes -p xdist.plugin -p pytest_timeout"
-    monkeypatch.setenv("PYTEST_ADDOPTS", f"-c {os.devnull} --rootdir={tmp_path} {plugins}")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    module = tmp_path / "test_flaky.py"
-    module.write_text(FLAKY.format(tests=tests, passes_later=passes_later))
-    part = lanes.Part("sample", "sqlite", (str(module),), budget=60, timeout=60)
+    part = lay_out_part(tmp_path, monkeypatch, FLAKY.format(tests=tests, passes_later=passes_later))
 
     result = lanes.run_part(Path(sys.executable), part, ask_again=ask_again)
 

@@ -51,7 +51,7 @@ def test_a_session_that_spark_takes_back_is_released_and_its_channel_stays_open(
 ) -> None:
     made, handler = spark
     handler.let.set()
-    session.release(made)
+    session.release_session(made)
     assert handler.heard.is_set()
     assert not made.client.is_closed
 
@@ -62,6 +62,6 @@ def test_a_spark_that_does_not_take_its_session_back_holds_up_no_answer(
     monkeypatch.setattr(session, "RELEASE_SECONDS", 0.2)
     made, handler = spark
     began = time.monotonic()
-    session.release(made)
+    session.release_session(made)
     assert time.monotonic() - began < 20
     assert not handler.let.is_set()
