@@ -366,7 +366,10 @@ def _table_item(flow: Flow, doubt: Doubt | None) -> dag.Item:
     usual = doubt.word if doubt else written_name(flow)
     word = {"failed": "its flow fails", "empty": "empty", "stale": "out of date"}.get(flow.state, usual)
     return dag.Item(
-        flow.dataset, dag.shorten_label(flow.dataset), word, "stale" if flow.state == "failed" else kind
+        flow.dataset,
+        dag.shorten_label(flow.dataset) or "not known",
+        word,
+        "stale" if flow.state == "failed" else kind,
     )
 
 

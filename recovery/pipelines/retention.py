@@ -81,7 +81,7 @@ def not_learned(flow: Flow) -> str:
         return f"Its code names its sources and could not be studied: {flow.code_problem}"
     if not settings.REPRISE_STUDY_SECONDS:
         return "Its code names its sources; only a recovery studies code here, and none has yet."
-    return "Its code names its sources and is studied soon, while nothing of it runs."
+    return "Its code names its sources. It is studied once nothing runs."
 
 
 def standing(row: FlowInput, state: str, now: datetime) -> RetentionState:

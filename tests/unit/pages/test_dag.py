@@ -83,3 +83,13 @@ def test_a_table_that_two_flows_write_shows_the_one_that_fails(first: str) -> No
 )
 def test_a_source_is_named_by_its_last_part(description: str, name: str) -> None:
     assert dag.source_name(description) == name
+
+
+@pytest.mark.django_db
+def test_a_table_that_is_not_known_is_drawn_as_such() -> None:
+    failed = factories.incident()
+    failed.dataset = ""
+
+    names = [node.name for node in flow.draw_graph(failed, [failed]).nodes]
+
+    assert "not known" in names
