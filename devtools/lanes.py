@@ -9,7 +9,6 @@ import os
 import subprocess
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,10 +51,6 @@ class PartResult:
 # Unit tests are bound by the processor, but a third of their time goes to processes and files: one worker more than
 # there are cores. Tests on a running instance mostly wait for Spark.
 UNIT_WORKERS = ("-n", str(min((os.cpu_count() or 1) + 1, 8)), "--dist", "worksteal")
-# The instance leaves a sixth of two cores unused, most of it while it starts and while the tests that run alone do. The
-# part beside it takes that: last in the queue for a core, so that nothing on the instance waits longer for it.
-BESIDE_WORKERS = ("-n", str(min(os.cpu_count() or 1, 8)), "--dist", "worksteal")
-LAST_IN_QUEUE = ("nice", "-n", "10")
 # In their written order: some modules tell a pipeline's life test by test, and pages need a fresh sign-in.
 RUNNING_WORKERS = (
     "-n",
@@ -115,7 +110,7 @@ UNIT_SQLITE = Part(
 )  # fmt: skip
 UNIT_POSTGRESQL = Part(
     "unit tests, PostgreSQL", "postgresql",
-    (UNIT, *(f"--ignore={path}" for path in NOT_ON_POSTGRESQL), *EVERY_DAY, *BESIDE_WORKERS),
+    (UNIT, *(f"--ignore={path}" for path in NOT_ON_POSTGRESQL), *EVERY_DAY, *UNIT_WORKERS),
     budget=60, timeout=240,
 )  # fmt: skip
 INSTANCE = Part(
@@ -128,15 +123,13 @@ SMOKE = Part(
 )  # fmt: skip
 
 
-def run_part(
-    python: Path, part: Part, more: Sequence[str] = (), *, ask_again: bool = False, log: Path | None = None
-) -> PartResult:
+def run_part(python: Path, part: Part, more: Sequence[str] = (), *, ask_again: bool = False) -> PartResult:
     """Run one part; its seconds by test go into a file of its own, which `devtools.durations` reads.
 
-    With `ask_again`, a few tests that failed run once more by themselves; what passes then is flaky, and named. With
-    `log`, it runs beside another part: its output goes into that file.
+    With `ask_again`, a few tests that failed run once more by themselves; what passes then is flaky, and named.
     """
-    seconds_file = file_of(part, "jsonl")
+    SECONDS_FOLDER.mkdir(parents=True, exist_ok=True)
+    seconds_file = SECONDS_FOLDER / f"{part.name.replace(' ', '-').replace(',', '')}.jsonl"
     options = [
         f"--budget={part.budget}", *limit_seconds(part.timeout), "--durations=15", "--durations-min=5",
     ]  # fmt: skip
@@ -144,13 +137,12 @@ def run_part(
     code = run_pytest(
         [str(python), "-m", "pytest", *part.arguments, *more, *options, f"--seconds-file={seconds_file}"],
         part.database,
-        log,
     )
     failed = list_failed(seconds_file) if code == 1 and ask_again else ()
     if 0 < len(failed) <= MOST_FLAKY:
         print_line(f"\n== {part.name}, asked again, alone: {' '.join(failed)}")
         again = [str(python), "-m", "pytest", *failed, "-n", "0", "-p", "no:randomly", *options]
-        code = run_pytest(again, part.database, log)
+        code = run_pytest(again, part.database)
     else:
         failed = ()
     flaky = failed if code == 0 else ()
@@ -174,44 +166,15 @@ def list_failed(seconds_file: Path) -> tuple[str, ...]:
     return tuple(test["nodeid"] for test in tests if test["outcome"] in ("failed", OVER_BUDGET))
 
 
-def file_of(part: Part, suffix: str) -> Path:
-    """Where a run of this part keeps what it measured, or what it printed."""
-    SECONDS_FOLDER.mkdir(parents=True, exist_ok=True)
-    return SECONDS_FOLDER / f"{part.name.replace(' ', '-').replace(',', '')}.{suffix}"
-
-
-def run_pytest(command: Sequence[str], database: str, log: Path | None = None) -> int:
-    """Exit code of pytest. PostgreSQL is a real server of this call alone, on a socket of its own.
-
-    With `log`, pytest waits for a core behind what runs without, and adds its output to that file.
-    """
+def run_pytest(command: Sequence[str], database: str) -> int:
+    """Exit code of pytest. PostgreSQL is a real server of this call alone, on a socket of its own."""
     environment = {name: value for name, value in os.environ.items() if name != postgres.VARIABLE}
     with ExitStack() as stack:
         if database == "postgresql":
             began = time.monotonic()
             environment[postgres.VARIABLE] = stack.enter_context(postgres.running_server(Path(command[0])))
             print_line(progress_line("PostgreSQL ready", time.monotonic() - began))
-        output = stack.enter_context(log.open("ab")) if log else None
-        command = [*LAST_IN_QUEUE, *command] if log else command
-        return subprocess.run(command, cwd=ROOT, env=environment, stdout=output, stderr=output).returncode
-
-
-def run_everyday(python: Path, *, ask_again: bool = False) -> list[PartResult]:
-    """Every part, also after one that failed: a person wants to know all that is broken.
-
-    PostgreSQL is asked beside the instance; what that prints comes when it has ended.
-    """
-    log = file_of(UNIT_POSTGRESQL, "log")
-    log.unlink(missing_ok=True)
-    print_line(f"\n== {UNIT_SQLITE.name}")
-    sqlite = run_part(python, UNIT_SQLITE, ask_again=ask_again)
-    print_line(f"\n== {INSTANCE.name}, and beside it {UNIT_POSTGRESQL.name}")
-    with ThreadPoolExecutor(1) as pool:
-        beside = pool.submit(run_part, python, UNIT_POSTGRESQL, ask_again=ask_again, log=log)
-        instance = run_part(python, INSTANCE, ask_again=ask_again)
-        postgresql = beside.result()
-    print_line(f"\n== {UNIT_POSTGRESQL.name}\n{log.read_text(errors='replace')}")
-    return [sqlite, postgresql, instance]
+        return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
 def run_parts(

@@ -75,7 +75,7 @@ def run_tests(arguments: list[str]) -> int:
         return run_changed(python, rest)
     if lane == "--all" and rest:
         return run_proofs(python, rest)
-    results = lanes.run_everyday(python, ask_again=lane == "--ask-again")
+    results = lanes.run_parts(python, lanes.EVERYDAY, ask_again=lane == "--ask-again")
     lanes.summarize(results, began)
     code = lanes.exit_code(results)
     return run_proofs(python, []) or code if lane == "--all" else code

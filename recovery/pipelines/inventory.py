@@ -250,8 +250,8 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
 
 
 def _runs_without_update(pipeline: Pipeline, updates: Sequence[Mapping[str, object]]) -> bool:
-    """Does a flow count as running though none of the newest updates is active? A plain stream does once its running
-    command no longer says that it runs, where nothing else told of it: there is no update to read then."""
+    """Does a flow count as running though none of the newest updates is active? A plain stream does where its running
+    command alone showed it running, and no longer does: there is no update to read then."""
     active = any(update.get("state") not in ENDED for update in updates)
     return not active and pipeline.flows.filter(state="running").exists()
 
