@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 OUTSIDE = ("VERSION_NOT_A_DIRECTORY",)  # next to the checkpoint, where nothing is rewritten
+WITHIN_STATE_FILES = ("STATE_FILE_DAMAGED", "STATE_BLOCK_DAMAGED")
 MAX_MENDINGS = 100  # of one checkpoint; more is no damage but another thing
 
 
@@ -68,14 +69,16 @@ def damage_to_repair(report: CheckpointReport) -> tuple[Finding, ...]:
     return tuple(f for f in report.findings if f.severity is Severity.BLOCKER or f.code in MENDERS)
 
 
-def plan_repair(location: str, known: KnownFacts | None = None, *, sink: str | None = None) -> RepairPlan:
+def plan_repair(
+    location: str, known: KnownFacts | None = None, *, sink: str | None = None, deep: bool = False
+) -> RepairPlan:
     """The preview: which damage would be repaired how, and what would stay. Reads only.
 
-    `location` and `sink` as for `inspect`. Raises Unreachable when a path cannot be read, Refused when it has too
-    many files to be taken along.
+    `location`, `sink` and `deep` as for `inspect`. Raises Unreachable when a path cannot be read, Refused when it has
+    too many files to be taken along.
     """
     known = known or KnownFacts()
-    before = inspect_checkpoint(location, sink=sink)
+    before = inspect_checkpoint(location, sink=sink, deep=deep)
     store, version = open_checkpoint(location)
     with reaching(location):
         layout = layout_of(store)
@@ -130,7 +133,9 @@ def _mend_all(
             failed[(damage.code, damage.file)] = (
                 f"A file that it would be rebuilt from cannot be read: {reason.why}."
             )
-    stays = [f for f in first.findings if f.code in OUTSIDE] + list(damage_to_repair(work.report))
+    # no repair changes what a state file holds, so each is read once
+    stays = [f for f in first.findings if f.code in OUTSIDE or f.code in WITHIN_STATE_FILES]
+    stays += [f for f in damage_to_repair(work.report) if f not in stays]
     return tuple(
         UnrepairedDamage(
             f.code, f.file, f.says, failed.get((f.code, f.file), f.do), f.severity is Severity.BLOCKER

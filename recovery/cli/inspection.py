@@ -142,11 +142,16 @@ def answer(asked: InspectRequest, find_flow: FindFlow | None = None) -> CommandA
     if failed is not None:
         report = replace(report, findings=with_failure(report, failed))
     sink = tables.read_table(asked.sink, query_id=report.query_id) if asked.sink else None
-    return _answer_report(report, sink, failed, known)
+    return _answer_report(report, sink, failed, known, is_deep=asked.deep)
 
 
 def _answer_report(
-    report: CheckpointReport, sink: SinkReport | None, failed: TextDiagnosis | None, known: KnownFlow | None
+    report: CheckpointReport,
+    sink: SinkReport | None,
+    failed: TextDiagnosis | None,
+    known: KnownFlow | None,
+    *,
+    is_deep: bool,
 ) -> CommandAnswer:
     data = report.as_dict()
     for source, progress in zip(data["sources"], report.sources, strict=True):
@@ -157,7 +162,9 @@ def _answer_report(
         "diagnosis": codec.to_json(failed.found) if failed else None,
     }
     is_bad = bool(report.blockers or failed)
-    return CommandAnswer(data, "\n".join(texts.lines(report, sink, failed)), exit_code=int(is_bad))
+    return CommandAnswer(
+        data, "\n".join(texts.lines(report, sink, failed, is_deep=is_deep)), exit_code=int(is_bad)
+    )
 
 
 def _answer_batch(asked: InspectRequest, number: int) -> CommandAnswer:

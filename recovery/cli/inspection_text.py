@@ -34,10 +34,15 @@ SAME_CODE = ", with the code that wrote it"  # files cannot show whether another
 
 
 def lines(
-    report: CheckpointReport, sink: SinkReport | None, failed: TextDiagnosis | None = None
+    report: CheckpointReport,
+    sink: SinkReport | None,
+    failed: TextDiagnosis | None = None,
+    *,
+    is_deep: bool = False,
 ) -> Iterator[str]:
-    """The report as a person reads it. `failed`: what is said of the text with which its program failed."""
-    yield verdict(report)
+    """The report as a person reads it. `failed`: what is said of the text with which its program failed; `is_deep`:
+    every state file was read."""
+    yield verdict(report, is_deep=is_deep)
     yield ""
     yield f"Checkpoint   {shown(report.location)}"
     if report.version is not None:
@@ -51,7 +56,7 @@ def lines(
     for source in report.sources:
         yield f"Source {source.name or source.index!s:<5} {source_words(source)}"
     for operator in report.state_operators:
-        yield f"State {operator.operator_id:<6} {operator_words(operator)}"
+        yield f"State {operator.operator_id:<6} {operator_words(operator, is_deep=is_deep)}"
     if not report.state_operators:
         untold = any(f.code in UNTOLD for f in report.findings)
         yield f"State        none{' here; no file shows whether the code keeps any' if untold else ''}"
@@ -80,7 +85,7 @@ def findings(found: Sequence[Finding]) -> Iterator[str]:
             yield from finding_lines(one)
 
 
-def verdict(report: CheckpointReport) -> str:
+def verdict(report: CheckpointReport, *, is_deep: bool) -> str:
     """One line that says whether it is sound."""
     count = len(report.blockers)
     if count and all(f.code in UNFIT for f in report.blockers):
@@ -94,7 +99,9 @@ def verdict(report: CheckpointReport) -> str:
     if report.outcome is Outcome.OPEN:
         return f"No damage found. Whether the next run goes on depends on what no file shows: see {_open(report)}."
     warnings = sum(f.severity is Severity.WARNING for f in report.findings)
-    return "Sound." if not warnings else f"Sound, with {warnings} warning{'' if warnings == 1 else 's'}."
+    sound = "Sound" if not warnings else f"Sound, with {warnings} warning{'' if warnings == 1 else 's'}"
+    unread = report.state_operators and not is_deep
+    return f"{sound}{'; its state files are there and were not read: --deep reads them' if unread else ''}."
 
 
 def _open(report: CheckpointReport) -> str:
@@ -154,13 +161,14 @@ def source_words(source: SourceProgress) -> str:
     return f"{source.kind}: {shown(labels.describe_progress(source))}"
 
 
-def operator_words(operator: StateOperator) -> str:
+def operator_words(operator: StateOperator, *, is_deep: bool) -> str:
     """Name, partitions, keys, rows and size of one stateful operator, and where a rollback could end."""
     keys = f", keyed by {shown(', '.join(operator.key_columns))}" if operator.key_columns else ""
     rows = f", {operator.rows:,} rows" if operator.rows is not None else ""
     size = f", {operator.size_bytes:,} bytes" if operator.size_bytes is not None else ""
     layout = f", {operator.layout} format {operator.state_format}" if operator.layout else ""
-    back = f"; whole for batches {spans(operator.back)}" if operator.back else ""
+    has = "whole" if is_deep else "files there"
+    back = f"; {has} for batches {spans(operator.back)}" if operator.back else ""
     count = f"{operator.partitions} partition{'' if operator.partitions == 1 else 's'}"
     return f"{shown(operator.name)}: {count}{keys}{rows}{size}{layout}{back}"
 

@@ -48,6 +48,10 @@ ACTIVE = {
 }
 
 NO_COUNTS = inputs.CountRequest({}, {})
+STATE_NOT_LOADED = "CANNOT_LOAD_STATE_STORE"
+"""The condition of a run whose state could not be loaded, or the start of it."""
+LARGEST_STATE_READ = 4 << 30
+"""Bytes; a larger state is not read while somebody waits for a plan."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ def read_flow_snapshot(flow: Flow, *, known: Mapping[str, str] | None = None) ->
     told = CatalogState("", {}) if known else whereabouts_of(flow)
     known = known or {name: table.location for name, table in told.tables.items()}
     own = known.get(flow.dataset) or ""
-    report = inspect_checkpoint(place, sink=own or None)
+    report = _inspect(flow, place, own or None)
     updates = answer.get("latest_updates") or []
     active = next((u["update_id"] for u in updates if u.get("state") in ACTIVE), None)
     snapshot = FlowSnapshot(
@@ -140,6 +144,17 @@ def read_flow_snapshot(flow: Flow, *, known: Mapping[str, str] | None = None) ->
         rows_per_second=usual_rows_per_second(flow),
     )
     return snapshot if own else _into_sink(snapshot)
+
+
+def _inspect(flow: Flow, place: str, table_place: str | None) -> CheckpointReport:
+    """The checkpoint beside its table. After a run that could not load its state each state file is read: its names
+    alone do not show what is damaged in it."""
+    report = inspect_checkpoint(place, sink=table_place)
+    size = sum(operator.size_bytes or 0 for operator in report.state_operators)
+    could_not_load = flow.state == "failed" and flow.condition.startswith(STATE_NOT_LOADED)
+    if not could_not_load or report.blockers or size > LARGEST_STATE_READ:
+        return report
+    return inspect_checkpoint(place, sink=table_place, deep=True)
 
 
 def _into_sink(snapshot: FlowSnapshot) -> FlowSnapshot:

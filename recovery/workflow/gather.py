@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from recovery import reach
 from recovery.checkpoints.held import HeldState, held_states
-from recovery.checkpoints.repair import RepairPlan, damage_to_repair
+from recovery.checkpoints.repair import WITHIN_STATE_FILES, RepairPlan, damage_to_repair
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.checkpoints.table_progress import reconcile_report, stand_at_beginning
 from recovery.contracts.target import ReplayTarget
@@ -415,6 +415,7 @@ def _preview_repair(snapshot: FlowSnapshot, known: Study, old_known: Study | Non
         query_id=str(uuid.uuid4()),
         operators=(old_known.operators if old_known else None) or known.operators or (),
         inputs=[(file_source_facts.place_of(d), d.get("options") or {}) for d in described],
+        deep=any(f.code in WITHIN_STATE_FILES for f in found),
     )
 
 

@@ -17,8 +17,10 @@ def preview_repair(
     query_id: str | None,
     operators: Sequence[str],
     inputs: Sequence[tuple[str | None, Mapping[str, Any]]],
+    deep: bool = False,
 ) -> RepairPlan:
     """The repair of the flow's newest version. `query_id`: taken where the old one is lost; None: none is known.
+    `deep`: state files are read.
 
     `inputs`: location and options of each source, in plan order. Reads only; raises Unreachable.
     """
@@ -33,7 +35,7 @@ def preview_repair(
             if (listed := _listed(location, options)) is not None
         },
     )
-    return plan_repair(place, known, sink=table or None)
+    return plan_repair(place, known, sink=table or None, deep=deep)
 
 
 def _listed(location: str | None, reader_options: Mapping[str, Any]) -> ListedInput | None:

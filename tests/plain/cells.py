@@ -148,15 +148,17 @@ class Cell:
     """Is the program's file named where the stream is adopted?"""
     is_quiet: bool = False
     """The broken program does not fail by itself: it ends as if all were well."""
+    repeats: int = 0
+    """So many new rows repeat an id of the table or of each other because the input does, and the code keeps them."""
 
 
 REWIND: Final = ("--position", "0=earliest", "--accept-repeats")
 CELLS: Final = (
     Cell("dropDuplicates removed", "files to parquet", BY_ID, "", "continue"),
     Cell("dropDuplicates removed, repeats wait", "files to parquet", BY_ID, "", "continue",
-         more=("--accept-repeats",), after=AGAIN),
+         more=("--accept-repeats",), after=AGAIN, repeats=2),
     Cell("dropDuplicates removed, repeats wait", "files to delta", BY_ID, "", "continue",
-         more=("--accept-repeats",), after=AGAIN),
+         more=("--accept-repeats",), after=AGAIN, repeats=2),
     Cell("dropDuplicates removed", "kafka to parquet", BY_ID, "", "continue"),
     Cell("dropDuplicates removed", "kafka to delta", BY_ID, "", "continue"),
     Cell("dropDuplicates removed", "package", BY_ID, "", "continue"),
@@ -170,7 +172,7 @@ CELLS: Final = (
     Cell("dropDuplicates added", "files to parquet", "", BY_ID, "rewind", more=REWIND, right=all_rows),
     Cell("window by another key", "windows", COUNT, COUNT_BY_V, "rewind", more=REWIND, right=counted_then_by_v),
     Cell("window by another key", "windows", COUNT, COUNT_BY_V, "prime", "loses_rows"),
-    Cell("aggregate put back", "windows", COUNT, SUM, "revert", right=counted),
+    Cell("aggregate put back", "windows", COUNT, SUM, "revert", "needs_attention", counted),
     Cell("offsets truncated", "files to parquet", BY_ID, BY_ID, "repair", right=all_by_id,
          damage=truncate("offsets"), after=AGAIN),
     Cell("commits truncated", "files to parquet", BY_ID, BY_ID, "repair", right=all_by_id,
@@ -179,5 +181,5 @@ CELLS: Final = (
          is_quiet=True),
     Cell("metadata lost, program not named", "files to parquet", BY_ID, BY_ID, "repair", "loses_rows", all_by_id,
          damage=lose("metadata"), is_quiet=True, is_named=False),
-    Cell("state cut", "files to parquet", BY_ID, BY_ID, "repair", right=all_by_id, damage=cut_state, after=AGAIN),
+    Cell("state cut", "files to parquet", BY_ID, BY_ID, "repair", "blocked", damage=cut_state, after=AGAIN),
 )  # fmt: skip

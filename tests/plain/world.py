@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow.parquet as pq
 
@@ -24,6 +25,8 @@ from tests.spark_child import QUICK
 from tests.stack import Stack, wait_for
 
 Row = tuple[Any, ...]
+LONG_AGO: Final = 1_760_000_000
+"""Of a file's time, in seconds since 1970; the next one comes a second later."""
 
 
 @dataclass
@@ -34,6 +37,7 @@ class World:
     program: Program
     kafka: KafkaBroker | None = None
     arrived: list[list[Mapping[str, Any]]] = field(default_factory=list)
+    _mark: str = field(default_factory=lambda: uuid4().hex[:12])
 
     def __post_init__(self) -> None:
         for name in ("in", "in2", "events", "conf"):
@@ -50,7 +54,8 @@ class World:
 
     @property
     def topic(self) -> str:
-        return f"plain-{self.base.parent.name}-{self.base.name}"[-100:]
+        """Of its own also where pytest shortens the names of two tests to the same folder."""
+        return f"plain-{self._mark}"
 
     @property
     def main(self) -> Path:
@@ -115,7 +120,11 @@ class World:
             self._append(lines)
         else:
             number = len(list((self.base / folder).iterdir()))
-            (self.base / folder / f"{number:04}.json").write_text("\n".join(lines))
+            place = self.base / folder / f"{number:04}.json"
+            place.write_text("\n".join(lines))
+            # Spark reads the oldest first, and files of one moment in any order
+            arrived_at = LONG_AGO + number
+            os.utime(place, (arrived_at, arrived_at))
 
     def _append(self, lines: Iterable[str]) -> None:
         """Rows into the Delta table that is read, by a batch job of another team."""

@@ -14,6 +14,7 @@ from recovery.checkpoints.repair import KnownFacts, ListedInput
 from recovery.errors import Refused
 from tests.checkpoint_builder import STARTED_MS, Built, dumps, input_uri, put, sink_log
 from tests.refusals import refused
+from tests.state_checkpoints import unpack
 from tests.unit.checkpoints.seeding import flow, free, tree
 
 __all__ = ["flow"]
@@ -23,9 +24,13 @@ FILES = KnownFacts(new_query_id="11111111-1111-4111-8111-111111111111", sink_kin
 BLIND = KnownFacts(new_query_id=FILES.new_query_id)
 
 
+def drop_checksum(file: Path) -> None:
+    (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+
+
 def drop(checkpoint: Path, name: str) -> None:
     target = checkpoint / name
-    (target.parent / f".{target.name}.crc").unlink(missing_ok=True)
+    drop_checksum(target)
     shutil.rmtree(target) if target.is_dir() else target.unlink()
 
 
@@ -368,3 +373,15 @@ def test_a_checkpoint_with_one_fixed_place_is_mended_there_and_the_old_one_set_a
     assert repaired(tmp_path / "ck") is None
     assert inspect_checkpoint(str(tmp_path / "ck")).findings == ()
     assert tree(tmp_path / ".reprise-R-1-before") == before
+
+
+@pytest.mark.parametrize("deep", [True, False])
+def test_a_state_file_that_is_cut_stays_damaged_where_state_files_are_read(
+    tmp_path: Path, deep: bool
+) -> None:
+    root = unpack("hdfs-limit", tmp_path)
+    newest = max((root / "state/0/0").glob("*.delta"), key=lambda p: int(p.stem))
+    newest.write_bytes(newest.read_bytes()[:32])
+    drop_checksum(newest)
+    plan = repair.plan_repair(str(root), FILES, deep=deep)
+    assert [d.code for d in plan.left if d.blocker] == (["STATE_FILE_DAMAGED"] if deep else [])
