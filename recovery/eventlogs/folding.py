@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from recovery.eventlogs.plans import read_plan
-from recovery.eventlogs.values import MOST_BATCHES, Application, Run, RunState
+from recovery.eventlogs.values import MOST_BATCHES, TIME_ZONE, Application, Run, RunState
 
 LISTENER: Final = "org.apache.spark.sql.streaming.StreamingQueryListener$"
 PLAN: Final = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
@@ -17,8 +17,11 @@ SETTINGS: Final = (
     "spark.sql.streaming.stateStore.providerClass",
     "spark.master",
     "spark.eventLog.dir",
+    TIME_ZONE,
 )
 """Settings that are kept; others may be secret."""
+JVM_TIME_ZONE: Final = "user.timezone"
+"""The system property by which a session has its time zone where no setting names one."""
 MOST_TEXT: Final = 64_000
 MOST_NAME: Final = 300
 LARGEST_PROGRESS: Final = 64_000
@@ -26,7 +29,7 @@ DEEPEST: Final = 40
 """An event of a query is nested 5 deep."""
 LARGEST_INT: Final = 1 << 63
 LATEST_MS: Final = 1 << 48
-PLAN_FIELDS: Final = ("time", "physicalPlanDescription", "description")
+PLAN_FIELDS: Final = ("time", "physicalPlanDescription", "description", "modifiedConfigs")
 _WANTED: Final = tuple(
     f'{{"Event":"{name}'.encode()
     for name in (
@@ -103,13 +106,10 @@ def _fold_application(app: Application, kind: str, event: Mapping[str, Any]) -> 
         ended = _read_number(event.get("Timestamp"))
         return close_application(_note_time(replace(app, ended_ms=ended), ended), ended)
     if kind == "SparkListenerEnvironmentUpdate":
-        properties = event.get("Spark Properties")
-        kept = (
-            {k: _bound_text(properties[k], 1000) for k in SETTINGS if k in properties}
-            if isinstance(properties, dict)
-            else {}
-        )
-        return replace(app, settings=kept)
+        told = {k: v for k in ("System Properties", "Spark Properties") for k, v in _read_texts(event.get(k))}
+        zone = told.get(TIME_ZONE) or told.get(JVM_TIME_ZONE)
+        named = told | ({TIME_ZONE: zone} if zone else {})
+        return replace(app, settings={k: _bound_text(v, 1000) for k, v in named.items() if k in SETTINGS})
     return app
 
 
@@ -202,7 +202,23 @@ def _fold_plan(app: Application, event: Mapping[str, Any]) -> Application:
     run = app.run(plan.run_id) if plan else None
     if plan is None or run is None:
         return app
-    return app.with_run(replace(run, operators=plan.operators, checkpoint=plan.checkpoint or run.checkpoint))
+    # a program may set the time zone after its start; Spark names with each execution what differs from its settings
+    set_later = dict(_read_texts(event.get("modifiedConfigs"))).get(TIME_ZONE)
+    return app.with_run(
+        replace(
+            run,
+            operators=plan.operators,
+            checkpoint=plan.checkpoint or run.checkpoint,
+            time_zone=_bound_text(set_later, MOST_NAME) or run.time_zone,
+        )
+    )
+
+
+def _read_texts(properties: Any) -> list[tuple[str, str]]:
+    """Name and value of each property."""
+    if not isinstance(properties, dict):
+        return []
+    return [(name, value) for name, value in properties.items() if isinstance(value, str)]
 
 
 def _note_time(app: Application, at: int | None) -> Application:

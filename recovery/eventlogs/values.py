@@ -8,6 +8,7 @@ from typing import Any, Final
 MOST_RUNS: Final = 40
 MOST_BATCHES: Final = 25
 """So many of the newest batches of a run are kept with their whole progress."""
+TIME_ZONE: Final = "spark.sql.session.timeZone"
 
 
 class RunState(StrEnum):
@@ -52,6 +53,8 @@ class Run:
     checkpoint: str = ""
     #: When Spark last reported that it waits for input.
     idle_ms: int | None = None
+    #: of its session, where the program set it after the application's start; "" where it did not, or before a plan
+    time_zone: str = ""
 
     @property
     def last_batch(self) -> int | None:
@@ -75,6 +78,10 @@ class Application:
     left_out: int = 0
     runs: tuple[Run, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    def time_zone_of(self, run: Run) -> str:
+        """The time zone of a run's session; "" where the log does not say."""
+        return run.time_zone or self.settings.get(TIME_ZONE, "")
 
     def run(self, run_id: str) -> Run | None:
         return next((run for run in self.runs if run.run_id == run_id), None)

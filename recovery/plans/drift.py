@@ -10,6 +10,7 @@ from recovery.plans.values import Drift
 SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "configuration": "configuration",
+        "time_zone": "session time zone",
         "catalog": "catalog",
         "schema": "schema",
         "libraries": "list of source files",

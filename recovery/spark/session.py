@@ -13,7 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from recovery.errors import Refused, Unreachable, WrongUse
+from recovery.eventlogs.values import TIME_ZONE
 from recovery.spark.explained import UNCUT
+from recovery.spark.programs_words import ENGINE, PLAIN
 
 CONNECT_SECONDS = 10.0  # to open the channel; a server that is alive answers in milliseconds
 NO_PROXY = ("grpc.enable_http_proxy", 0)  # the address was judged; a proxy would call another, with the token
@@ -25,7 +27,12 @@ RELEASE_SECONDS = (
 
 
 def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
-    """A new session with the pipeline's configuration. Raises `Unreachable` within seconds."""
+    """A new session with the pipeline's configuration. Raises `Unreachable` within seconds, `Refused` for a time zone
+    that Spark does not know.
+
+    Its time zone is the server's own where the configuration names none, as in an update; a plain program runs on
+    another cluster, and one whose time zone is not known is studied in UTC.
+    """
     import grpc
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client.core import DefaultChannelBuilder
@@ -40,13 +47,16 @@ def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
     try:
         grpc.channel_ready_future(client._channel).result(timeout=CONNECT_SECONDS)
         settings: dict[str, str | int | bool] = {
-            "spark.sql.session.timeZone": "UTC",
+            **({TIME_ZONE: "UTC"} if configuration.get(ENGINE) == PLAIN else {}),
             # as the server's own driver has it (recovery/server/driver.py): on 4.2.0 a task of Python hung twice
             "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
             **configuration,
             **UNCUT,
         }
         spark.conf._set_all(configs=settings, silent=True)
+        zone = configuration.get(TIME_ZONE)
+        if zone and spark.conf.get(TIME_ZONE) != zone:
+            raise Refused(f"Spark does not know the time zone {zone}.", code="time_zone_unknown")
     except grpc.FutureTimeoutError as error:
         raise Unreachable(_no_answer(remote)) from error
     except (PySparkException, grpc.RpcError) as error:

@@ -8,7 +8,7 @@ know, asks the running command as well (`is_exact`).
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import SeenRun
-from recovery.eventlogs.values import RunState
+from recovery.eventlogs.values import TIME_ZONE, RunState
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient, StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
@@ -54,6 +54,10 @@ STOPPED_NOW: Final = "stopped-now"
 """Likewise of one that does not run, by its running command."""
 START_NOW: Final = "Start the stream now"
 """So begins the line of a step's log that asks a person."""
+_ZONE: Final = re.compile(r"[A-Za-z0-9_+:/-]{1,64}")
+_UTC: Final = frozenset(
+    {"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "Etc/UCT", "UCT", "Zulu", "Etc/Zulu", "+00:00"}
+)
 _OF_UPDATE: Final = re.compile(r"update_id = '([^']{1,200})'")
 
 
@@ -397,9 +401,21 @@ class StreamsClient(PipelinesClient):
             "pipeline_id": held.pipeline.pipeline_id,
             "name": held.pipeline.name,
             "state": "RUNNING" if held.stands.alive else "IDLE",
-            "spec": dict(held.pipeline.spec),
+            "spec": _with_time_zone(held.pipeline.spec, held.seen),
             "latest_updates": updates,
         }
+
+
+def _with_time_zone(spec: Mapping[str, object], seen: Sequence[SeenRun]) -> dict[str, object]:
+    """Settings with the session time zone of the newest run whose event log names it, where that is not UTC, in which a
+    program is studied by default: its rows may hang on it, and no file of it may show it."""
+    zones = (one.app.time_zone_of(one.run) for one in reversed(seen))
+    zone = next(filter(_ZONE.fullmatch, zones), "")
+    zone = "" if zone in _UTC else zone
+    configuration = spec.get("configuration")
+    held = dict(configuration) if isinstance(configuration, Mapping) else {}
+    held.pop(TIME_ZONE, None)
+    return {**spec, "configuration": held | ({TIME_ZONE: zone} if zone else {})}
 
 
 def _goes_on_from_us(held: StreamSnapshot, now: datetime) -> bool:

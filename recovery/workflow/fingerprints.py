@@ -11,6 +11,7 @@ from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.storage import MAX_FILES, READERS, DirectoryEntry, Store, reaching
 from recovery.contracts.codec import seal
 from recovery.errors import Unreachable
+from recovery.eventlogs.values import TIME_ZONE
 from recovery.pipelines.itself import ATTEMPTS
 from recovery.plans.drift import SETTINGS
 
@@ -35,11 +36,14 @@ def of_settings(spec: Mapping[str, Any]) -> dict[str, str]:
     """sha256 of each part of a pipeline's settings that its code depends on, by part. What is empty is as what is not
     said. Retries stand in the configuration, and a recovery pauses them: they are left out. A configuration may hold
     secrets: only the hash is kept."""
-    configuration = {k: v for k, v in (spec.get("configuration") or {}).items() if k != ATTEMPTS}
+    configuration = dict(spec.get("configuration") or {})
+    configuration.pop(ATTEMPTS, None)
+    time_zone = configuration.pop(TIME_ZONE, None)
     told = {
         **spec,
         "schema": spec.get("schema") or spec.get("target"),
         "configuration": configuration,
+        "time_zone": time_zone,
         "variables": variables.of_settings(spec),
     }
     return {part: seal({part: told.get(part) or None}) for part in SETTINGS}

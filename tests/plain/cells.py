@@ -1,10 +1,12 @@
 """The table: which program, what happened to it, what is chosen, and how that ends."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from tests.plain.world import Row, World
 
@@ -13,6 +15,8 @@ BY_ID: Final = '.dropDuplicates(["id"])'
 BY_BOTH: Final = '.dropDuplicates(["id", "v"])'
 COUNT: Final = '.groupBy(F.window("time", "10 seconds")).agg(F.count("*").alias("n"))'
 COUNT_BY_V: Final = '.groupBy(F.window("time", "10 seconds"), "v").agg(F.count("*").alias("n"))'
+IN_ZONE: Final = '.withColumn("v", F.date_format(F.timestamp_seconds("id"), "yyyy-MM-dd HH:mm:ss"))'
+"""Which text a moment is hangs on the session's time zone."""
 SUM: Final = '.groupBy(F.window("time", "10 seconds")).agg(F.sum("id").alias("n"))'
 
 
@@ -35,11 +39,20 @@ def shape(rows: Iterable[Mapping[str, Any]], *, upper: bool) -> list[Row]:
     return [row(id=r["id"], v=r["v"].upper() if upper else r["v"]) for r in rows]
 
 
-def flat(groups: Iterable[Rows]) -> Rows:
+def kept_then_all_in_zone(world: World) -> Counter[Row]:
+    """As `kept_then_all`, with each id as a moment in the time zone of the cluster."""
+    zone = ZoneInfo(world.time_zone)
+    rows = [*deduped(flat(world.arrived[:2]), "id"), *flat(world.arrived[2:])]
+    return Counter(
+        row(id=r["id"], v=f"{datetime.fromtimestamp(r['id'], zone):%Y-%m-%d %H:%M:%S}") for r in rows
+    )
+
+
+def flat(groups: Iterable[Iterable[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
     return [r for group in groups for r in group]
 
 
-def deduped(rows: Rows, *keys: str) -> Rows:
+def deduped(rows: Sequence[Mapping[str, Any]], *keys: str) -> list[Mapping[str, Any]]:
     """The first of each key."""
     return list({tuple(r[k] for k in keys): r for r in reversed(rows)}.values())
 
@@ -148,6 +161,8 @@ class Cell:
     """Is the program's file named where the stream is adopted?"""
     is_quiet: bool = False
     """The broken program does not fail by itself: it ends as if all were well."""
+    time_zone: str = "UTC"
+    """Of the cluster."""
     repeats: int = 0
     """So many new rows repeat an id of the table or of each other because the input does, and the code keeps them."""
 
@@ -159,6 +174,8 @@ CELLS: Final = (
          more=("--accept-repeats",), after=AGAIN, repeats=2),
     Cell("dropDuplicates removed, repeats wait", "files to delta", BY_ID, "", "continue",
          more=("--accept-repeats",), after=AGAIN, repeats=2),
+    Cell("dropDuplicates removed, in another time zone", "files to parquet", BY_ID + IN_ZONE, IN_ZONE, "continue",
+         right=kept_then_all_in_zone, time_zone="America/New_York"),
     Cell("dropDuplicates removed", "kafka to parquet", BY_ID, "", "continue"),
     Cell("dropDuplicates removed", "kafka to delta", BY_ID, "", "continue"),
     Cell("dropDuplicates removed", "package", BY_ID, "", "continue"),

@@ -31,11 +31,12 @@ LONG_AGO: Final = 1_760_000_000
 
 @dataclass
 class World:
-    """`base`: its data, and its program below `app`. `topic`: of its own."""
+    """`base`: its data, and its program below `app`. `topic`: of its own. `time_zone`: of the cluster's JVM."""
 
     base: Path
     program: Program
     kafka: KafkaBroker | None = None
+    time_zone: str = "UTC"
     arrived: list[list[Mapping[str, Any]]] = field(default_factory=list)
     _mark: str = field(default_factory=lambda: uuid4().hex[:12])
 
@@ -45,7 +46,7 @@ class World:
         if self.program.source == "kafka":
             assert self.kafka
             self.kafka.topic(self.topic, partitions=2)
-        self._settle()
+        self.settle()
 
     @property
     def is_upper(self) -> bool:
@@ -79,14 +80,15 @@ class World:
     def arguments(self) -> list[str]:
         return [self._told(text) for text in self.program.arguments]
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """What a team's cluster has set: event logs, archives, few resources."""
+        java_options = (QUICK, f"-Dderby.system.home={self.base}", f"-Duser.timezone={self.time_zone}")
         settings = {
             "spark.master": "local[1]",
             "spark.ui.enabled": "false",
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": f"file://{self.base}/events",
-            "spark.driver.extraJavaOptions": f"{QUICK} -Dderby.system.home={self.base}",
+            "spark.driver.extraJavaOptions": " ".join(java_options),
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": "1",
             "spark.sql.warehouse.dir": f"file://{self.base}/warehouse",

@@ -1,7 +1,7 @@
 """Event logs as Spark writes them, small, for tests: the lines, and the codecs that Spark may pack them with."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,13 +24,20 @@ def line(event: dict[str, Any]) -> bytes:
 
 
 def started(
-    app: str = "local-1", *, version: str = "4.2.0", at: int = 1_000, attempt: str | None = None
+    app: str = "local-1",
+    *,
+    version: str = "4.2.0",
+    at: int = 1_000,
+    attempt: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    system: Mapping[str, str] | None = None,
 ) -> list[bytes]:
     tried = {"App Attempt ID": attempt} if attempt else {}
     return [
         line({"Event": "SparkListenerLogStart", "Spark Version": version}),
         line({"Event": "SparkListenerEnvironmentUpdate",
-              "Spark Properties": {"spark.master": "local[2]", "k": "s3cret"}}),
+              "Spark Properties": {"spark.master": "local[2]", "k": "s3cret", **(settings or {})},
+              "System Properties": {"user.name": "etl", **(system or {})}}),
         line({"Event": "SparkListenerApplicationStart", "App Name": "orders", "App ID": app, "Timestamp": at,
               "User": "etl", **tried}),
     ]  # fmt: skip
@@ -62,7 +69,9 @@ def ended(at: int = 9_000) -> bytes:
     return line({"Event": "SparkListenerApplicationEnd", "Timestamp": at})
 
 
-def batch_plan(run: str = RUN, place: str = "file:/ck/orders") -> bytes:
+def batch_plan(
+    run: str = RUN, place: str = "file:/ck/orders", set_later: Mapping[str, str] | None = None
+) -> bytes:
     text = (
         "== Physical Plan ==\n* Project (3)\n+- StreamingDeduplicate (2)\n   +- Scan (1)\n\n\n(1) Scan json \n"
         "Output [2]: [id#5L, v#6]\n\n(2) StreamingDeduplicate\nInput [2]: [id#5L, v#6]\n"
@@ -70,7 +79,8 @@ def batch_plan(run: str = RUN, place: str = "file:/ck/orders") -> bytes:
         "numPartitions = 2] stateStoreCkptIds = None\n\n(3) Project\nOutput [1]: [id#5L]\n"
     )
     return line({"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "executionId": 1,
-                 "description": "orders", "time": 1_763_843_460_500, "physicalPlanDescription": text})  # fmt: skip
+                 "description": "orders", "time": 1_763_843_460_500, "physicalPlanDescription": text,
+                 "modifiedConfigs": dict(set_later or {})})  # fmt: skip
 
 
 def zstd(pieces: Sequence[bytes]) -> bytes:

@@ -13,7 +13,7 @@ from recovery.eventlogs.folders import ListedEventLog, LogProgress, list_logs, r
 from recovery.eventlogs.folding import fold_line
 from recovery.eventlogs.lines import LONGEST_LINE, Mark, iterate_lines
 from recovery.eventlogs.plans import read_plan
-from recovery.eventlogs.values import Application, Operator, RunState, application_from
+from recovery.eventlogs.values import TIME_ZONE, Application, Operator, RunState, application_from
 from tests.unit.eventlogs import logs
 
 WHOLE = [
@@ -231,3 +231,26 @@ def test_a_plan_that_begins_to_tell_of_state_again_and_again_takes_no_longer() -
     begun = time.process_time()
     assert read_plan("state info [ checkpoint = " * 100_000, "") is None
     assert time.process_time() - begun < 2
+
+
+JVM, NAMED = {"user.timezone": "Asia/Tokyo"}, {TIME_ZONE: "Europe/Paris"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "system", "set_later", "zone"),
+    [
+        ({}, {}, {}, ""),
+        ({}, JVM, {}, "Asia/Tokyo"),
+        (NAMED, JVM, {}, "Europe/Paris"),
+        (NAMED, JVM, {TIME_ZONE: "America/New_York"}, "America/New_York"),
+    ],
+    ids=["not known", "of the JVM", "of the settings", "set by the program"],
+)
+def test_a_run_has_the_time_zone_that_spark_takes(
+    settings: dict[str, str], system: dict[str, str], set_later: dict[str, str], zone: str
+) -> None:
+    app = Application()
+    lines = [*logs.started(settings=settings, system=system), logs.query_started()]
+    for line in (*lines, logs.batch_plan(set_later=set_later), logs.batch_plan()):
+        app = fold_line(app, line)
+    assert app.time_zone_of(app.runs[0]) == zone

@@ -14,6 +14,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.errors import NotFound, Refused, Unreachable
+from recovery.eventlogs.values import TIME_ZONE
 from recovery.models import Plan, Recovery, Stream, StreamStart
 from recovery.people.roles import SYSTEM, Actor, Role
 from recovery.pipelines.client import StandstillProof
@@ -372,6 +373,21 @@ def test_an_older_run_that_still_writes_its_log_is_no_standstill(checkpoint: Bui
     with pytest.raises(Refused) as refusal:
         client.prove_standstill(stream.pipeline.pipeline_id)
     assert refusal.value.code == "still_active"
+
+
+@pytest.mark.parametrize(
+    ("jvm", "zone"), [("Asia/Tokyo", "Asia/Tokyo"), ("Etc/UTC", None), ("no; zone", None), ("", None)]
+)
+def test_the_settings_of_a_stream_name_the_time_zone_of_its_newest_run_where_it_is_not_utc(
+    checkpoint: Built, tmp_path: Path, jvm: str, zone: str | None
+) -> None:
+    folder = tmp_path / "data" / "zoned"
+    folder.mkdir(parents=True)
+    lines = [*logs.started(system={"user.timezone": jvm}), logs.query_started(), logs.progress(1)]
+    (folder / "local-1.inprogress").write_bytes(b"".join(lines))
+    stream, client = adopted(checkpoint, event_log=str(folder))
+    spec = client.get_pipeline(stream.pipeline.pipeline_id)["spec"]
+    assert spec["configuration"].get(TIME_ZONE) == zone
 
 
 def test_a_program_is_looked_for_by_its_command_line_without_finding_the_look(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 import hashlib
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.results import BeforeFurther
 from recovery.errors import NotFound, Refused
+from recovery.eventlogs.values import TIME_ZONE
 from recovery.pipelines import itself
+from recovery.pipelines.client import PipelinesClient
 from recovery.workflow import fingerprints, reviewed
 from recovery.workflow.steps import rerun, seed, verify
 from recovery.workflow.steps.base import StepWait
@@ -105,6 +107,17 @@ def updated(standing: Any) -> Any:
     """The update that a rerun waits for."""
     assert rerun.run(standing) == StepWait()
     return standing.step.result["update_id"]
+
+
+def test_a_run_in_another_time_zone_is_not_what_was_reviewed() -> None:
+    there = Workspace({CODE: OLD, HELPER: HELP})
+    zoned = {**SPEC, "configuration": {**SPEC.get("configuration", {}), TIME_ZONE: "Asia/Tokyo"}}
+    planned = contents(settings=fingerprints.of_settings(zoned))
+    code, client = {CODE: OLD.decode(), HELPER: HELP.decode()}, cast(PipelinesClient, there)
+    reviewed.require_unchanged(planned, zoned, code, client, so="")
+    with pytest.raises(Refused) as refusal:
+        reviewed.require_unchanged(planned, SPEC, code, client, so="")
+    assert refusal.value.code == "not_as_reviewed"
 
 
 AS_PATCHED = {CODE: NEW, HELPER: HELP}
