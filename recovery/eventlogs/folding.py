@@ -7,8 +7,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from recovery.eventlogs.plans import read_plan
-from recovery.eventlogs.values import MOST_BATCHES, TIME_ZONE, Application, Run, RunState
+from recovery.eventlogs.plans import read_plan, run_of_batch
+from recovery.eventlogs.values import (
+    MOST_BATCHES,
+    MOST_SETTINGS,
+    TIME_ZONE,
+    Application,
+    Run,
+    RunState,
+    is_row_setting,
+)
 
 LISTENER: Final = "org.apache.spark.sql.streaming.StreamingQueryListener$"
 PLAN: Final = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
@@ -17,13 +25,13 @@ SETTINGS: Final = (
     "spark.sql.streaming.stateStore.providerClass",
     "spark.master",
     "spark.eventLog.dir",
-    TIME_ZONE,
 )
-"""Settings that are kept; others may be secret."""
+"""Settings that are kept besides those by which rows may differ; others may be secret."""
 JVM_TIME_ZONE: Final = "user.timezone"
 """The system property by which a session has its time zone where no setting names one."""
 MOST_TEXT: Final = 64_000
 MOST_NAME: Final = 300
+MOST_SETTING: Final = 1_000
 LARGEST_PROGRESS: Final = 64_000
 DEEPEST: Final = 40
 """An event of a query is nested 5 deep."""
@@ -106,10 +114,11 @@ def _fold_application(app: Application, kind: str, event: Mapping[str, Any]) -> 
         ended = _read_number(event.get("Timestamp"))
         return close_application(_note_time(replace(app, ended_ms=ended), ended), ended)
     if kind == "SparkListenerEnvironmentUpdate":
-        told = {k: v for k in ("System Properties", "Spark Properties") for k, v in _read_texts(event.get(k))}
-        zone = told.get(TIME_ZONE) or told.get(JVM_TIME_ZONE)
+        told = dict(_read_texts(event.get("Spark Properties")))
+        zone = told.get(TIME_ZONE) or dict(_read_texts(event.get("System Properties"))).get(JVM_TIME_ZONE)
         named = told | ({TIME_ZONE: zone} if zone else {})
-        return replace(app, settings={k: _bound_text(v, 1000) for k, v in named.items() if k in SETTINGS})
+        kept = {k: _bound_text(named[k], MOST_SETTING) for k in SETTINGS if k in named}
+        return replace(app, settings=kept | _read_row_settings(named))
     return app
 
 
@@ -199,19 +208,19 @@ def _fold_plan(app: Application, event: Mapping[str, Any]) -> Application:
     app, text = _note_time(app, _read_number(event.get("time"))), event.get("physicalPlanDescription")
     description = _bound_text(event.get("description"), MOST_NAME * 4)
     plan = read_plan(text, description) if isinstance(text, str) else None
-    run = app.run(plan.run_id) if plan else None
-    if plan is None or run is None:
+    run = app.run(plan.run_id if plan else run_of_batch(description))
+    if run is None:
         return app
-    # a program may set the time zone after its start; Spark names with each execution what differs from its settings
-    set_later = dict(_read_texts(event.get("modifiedConfigs"))).get(TIME_ZONE)
-    return app.with_run(
-        replace(
-            run,
-            operators=plan.operators,
-            checkpoint=plan.checkpoint or run.checkpoint,
-            time_zone=_bound_text(set_later, MOST_NAME) or run.time_zone,
-        )
-    )
+    # a program may set them after its start; Spark names with each execution what differs from its settings
+    run = replace(run, settings=_read_row_settings(dict(_read_texts(event.get("modifiedConfigs")))))
+    if plan is not None:
+        run = replace(run, operators=plan.operators, checkpoint=plan.checkpoint or run.checkpoint)
+    return app.with_run(run)
+
+
+def _read_row_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    named = sorted(name for name in properties if is_row_setting(name))
+    return {name: _bound_text(properties[name], MOST_SETTING) for name in named[:MOST_SETTINGS]}
 
 
 def _read_texts(properties: Any) -> list[tuple[str, str]]:

@@ -42,11 +42,18 @@ def read_plan(text: str, description: str) -> PlanFacts | None:
         state = None if len(operators) >= MOST_OPERATORS else _find_state(text, step.start(), end)
         if state and not step[2].endswith("Restore"):
             operators.setdefault(state.number, Operator(step[2], _list_columns(text[step.start() : end])))
-    run = _RUN.search(description[:MOST_DESCRIPTION])
     place = "" if first.place == _NO_PLACE else first.place.rstrip("/").removesuffix("/state")
     return PlanFacts(
-        run[1] if run else first.run_id, place, tuple(operators[number] for number in sorted(operators))
+        run_of_batch(description) or first.run_id,
+        place,
+        tuple(operators[number] for number in sorted(operators)),
     )
+
+
+def run_of_batch(description: str) -> str:
+    """The id of the run whose batch an execution is, by its description; "" where it is none."""
+    run = _RUN.search(description[:MOST_DESCRIPTION])
+    return run[1] if run else ""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What an event log tells, as values: an application, and the runs of its streaming queries."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -9,6 +10,18 @@ MOST_RUNS: Final = 40
 MOST_BATCHES: Final = 25
 """So many of the newest batches of a run are kept with their whole progress."""
 TIME_ZONE: Final = "spark.sql.session.timeZone"
+MOST_SETTINGS: Final = 60
+_OF_ROWS: Final = re.compile(
+    r"spark\.sql\.(?:session\.timeZone|timestampType|caseSensitive|storeAssignmentPolicy|mapKeyDedupPolicy|"
+    r"columnNameOfCorruptRecord|streaming\.schemaInference|"
+    r"(?:ansi|avro|csv|decimalOperations|files|json|legacy|orc|parquet|xml)\.[\w.]{1,200})"
+)
+
+
+def is_row_setting(name: str) -> bool:
+    """Is this a setting of a session by which the same code may yield other rows over the same input? None of them
+    holds a secret."""
+    return bool(_OF_ROWS.fullmatch(name))
 
 
 class RunState(StrEnum):
@@ -53,8 +66,8 @@ class Run:
     checkpoint: str = ""
     #: When Spark last reported that it waits for input.
     idle_ms: int | None = None
-    #: of its session, where the program set it after the application's start; "" where it did not, or before a plan
-    time_zone: str = ""
+    #: row settings of its session that differ from its application's, by its newest batch; None before one
+    settings: Mapping[str, str] | None = None
 
     @property
     def last_batch(self) -> int | None:
@@ -79,9 +92,9 @@ class Application:
     runs: tuple[Run, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def time_zone_of(self, run: Run) -> str:
-        """The time zone of a run's session; "" where the log does not say."""
-        return run.time_zone or self.settings.get(TIME_ZONE, "")
+    def row_settings_of(self, run: Run) -> dict[str, str]:
+        """The row settings of a run's session, as far as the log names them: what is not here has Spark's default."""
+        return {k: v for k, v in {**self.settings, **(run.settings or {})}.items() if is_row_setting(k)}
 
     def run(self, run_id: str) -> Run | None:
         return next((run for run in self.runs if run.run_id == run_id), None)

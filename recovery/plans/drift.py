@@ -10,7 +10,7 @@ from recovery.plans.values import Drift
 SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "configuration": "configuration",
-        "time_zone": "session time zone",
+        "session": "session settings",
         "catalog": "catalog",
         "schema": "schema",
         "libraries": "list of source files",
@@ -112,7 +112,7 @@ def _settings(old: Mapping[str, str], new: Mapping[str, str]) -> list[Drift]:
             "settings",
             old[part][:8],
             (new.get(part) or "none")[:8],
-            f"The pipeline's {SETTINGS.get(part, part)} was changed since the plan was made.",
+            f"The pipeline's {SETTINGS.get(part, part)} changed since the plan was made.",
         )
         for part in sorted(old)
         if old[part] != new.get(part)

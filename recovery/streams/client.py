@@ -20,7 +20,7 @@ from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import SeenRun
-from recovery.eventlogs.values import TIME_ZONE, RunState
+from recovery.eventlogs.values import TIME_ZONE, RunState, is_row_setting
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient, StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
@@ -401,21 +401,26 @@ class StreamsClient(PipelinesClient):
             "pipeline_id": held.pipeline.pipeline_id,
             "name": held.pipeline.name,
             "state": "RUNNING" if held.stands.alive else "IDLE",
-            "spec": _with_time_zone(held.pipeline.spec, held.seen),
+            "spec": _with_row_settings(held.pipeline.spec, held.seen),
             "latest_updates": updates,
         }
 
 
-def _with_time_zone(spec: Mapping[str, object], seen: Sequence[SeenRun]) -> dict[str, object]:
-    """Settings with the session time zone of the newest run whose event log names it, where that is not UTC, in which a
-    program is studied by default: its rows may hang on it, and no file of it may show it."""
-    zones = (one.app.time_zone_of(one.run) for one in reversed(seen))
-    zone = next(filter(_ZONE.fullmatch, zones), "")
-    zone = "" if zone in _UTC else zone
+def _with_row_settings(spec: Mapping[str, object], seen: Sequence[SeenRun]) -> dict[str, object]:
+    """Settings of the stream with those of its newest run's session by which its rows may differ: no file of the
+    program may show them. UTC is left out, in which a program is studied where nothing else is known."""
+    # before its first batch a program may not have set them yet
+    ran = [one for one in seen if one.run.settings is not None] or seen
+    told = ran[-1].app.row_settings_of(ran[-1].run) if ran else {}
+    zone = told.get(TIME_ZONE, "")
+    if zone in _UTC or not _ZONE.fullmatch(zone):
+        told.pop(TIME_ZONE, None)
     configuration = spec.get("configuration")
     held = dict(configuration) if isinstance(configuration, Mapping) else {}
-    held.pop(TIME_ZONE, None)
-    return {**spec, "configuration": held | ({TIME_ZONE: zone} if zone else {})}
+    return {
+        **spec,
+        "configuration": {name: value for name, value in held.items() if not is_row_setting(name)} | told,
+    }
 
 
 def _goes_on_from_us(held: StreamSnapshot, now: datetime) -> bool:

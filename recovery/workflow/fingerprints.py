@@ -11,7 +11,7 @@ from recovery.checkpoints.state.names import is_state_data
 from recovery.checkpoints.storage import MAX_FILES, READERS, DirectoryEntry, Store, reaching
 from recovery.contracts.codec import seal
 from recovery.errors import Unreachable
-from recovery.eventlogs.values import TIME_ZONE
+from recovery.eventlogs.values import is_row_setting
 from recovery.pipelines.itself import ATTEMPTS
 from recovery.plans.drift import SETTINGS
 
@@ -38,12 +38,12 @@ def of_settings(spec: Mapping[str, Any]) -> dict[str, str]:
     secrets: only the hash is kept."""
     configuration = dict(spec.get("configuration") or {})
     configuration.pop(ATTEMPTS, None)
-    time_zone = configuration.pop(TIME_ZONE, None)
+    rows = {name: configuration.pop(name) for name in sorted(configuration) if is_row_setting(name)}
     told = {
         **spec,
         "schema": spec.get("schema") or spec.get("target"),
         "configuration": configuration,
-        "time_zone": time_zone,
+        "session": rows,
         "variables": variables.of_settings(spec),
     }
     return {part: seal({part: told.get(part) or None}) for part in SETTINGS}

@@ -70,7 +70,11 @@ def ended(at: int = 9_000) -> bytes:
 
 
 def batch_plan(
-    run: str = RUN, place: str = "file:/ck/orders", set_later: Mapping[str, str] | None = None
+    run: str = RUN,
+    place: str = "file:/ck/orders",
+    set_later: Mapping[str, str] | None = None,
+    *,
+    has_state: bool = True,
 ) -> bytes:
     text = (
         "== Physical Plan ==\n* Project (3)\n+- StreamingDeduplicate (2)\n   +- Scan (1)\n\n\n(1) Scan json \n"
@@ -78,8 +82,10 @@ def batch_plan(
         f"Arguments: [id#5L], state info [ checkpoint = {place}/state, runId = {run}, opId = 0, ver = 0, "
         "numPartitions = 2] stateStoreCkptIds = None\n\n(3) Project\nOutput [1]: [id#5L]\n"
     )
+    text = text if has_state else "== Physical Plan ==\n* Project (1)\n"
+    description = f"orders\nid = {QUERY}\nrunId = {run}\nbatch = 1"
     return line({"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "executionId": 1,
-                 "description": "orders", "time": 1_763_843_460_500, "physicalPlanDescription": text,
+                 "description": description, "time": 1_763_843_460_500, "physicalPlanDescription": text,
                  "modifiedConfigs": dict(set_later or {})})  # fmt: skip
 
 

@@ -236,6 +236,7 @@ def test_a_plan_that_begins_to_tell_of_state_again_and_again_takes_no_longer() -
 JVM, NAMED = {"user.timezone": "Asia/Tokyo"}, {TIME_ZONE: "Europe/Paris"}
 
 
+@pytest.mark.parametrize("has_state", [True, False])
 @pytest.mark.parametrize(
     ("settings", "system", "set_later", "zone"),
     [
@@ -247,10 +248,21 @@ JVM, NAMED = {"user.timezone": "Asia/Tokyo"}, {TIME_ZONE: "Europe/Paris"}
     ids=["not known", "of the JVM", "of the settings", "set by the program"],
 )
 def test_a_run_has_the_time_zone_that_spark_takes(
-    settings: dict[str, str], system: dict[str, str], set_later: dict[str, str], zone: str
+    settings: dict[str, str], system: dict[str, str], set_later: dict[str, str], zone: str, has_state: bool
 ) -> None:
     app = Application()
     lines = [*logs.started(settings=settings, system=system), logs.query_started()]
-    for line in (*lines, logs.batch_plan(set_later=set_later), logs.batch_plan()):
+    for line in (*lines, logs.batch_plan(set_later=set_later, has_state=has_state)):
         app = fold_line(app, line)
-    assert app.time_zone_of(app.runs[0]) == zone
+    assert app.row_settings_of(app.runs[0]).get(TIME_ZONE, "") == zone
+
+
+def test_settings_by_which_rows_differ_are_kept_and_no_others() -> None:
+    ansi, secret = {"spark.sql.ansi.enabled": "false"}, {"spark.sql.catalog.x.password": "s3cret"}
+    parser = {"spark.sql.legacy.timeParserPolicy": "LEGACY"}
+    app = Application()
+    lines = [*logs.started(settings=ansi | secret), logs.query_started()]
+    for line in (*lines, logs.batch_plan(set_later=parser | secret)):
+        app = fold_line(app, line)
+    assert app.row_settings_of(app.runs[0]) == ansi | parser
+    assert "s3cret" not in json.dumps(app.as_json())

@@ -66,9 +66,9 @@ def planned(**changes: Any) -> Preconditions:
             "settings",
             {"configuration": "6" * 64, "catalog": "5" * 64},
             "settings",
-            "The pipeline's configuration was changed",
+            "The pipeline's configuration changed",
         ),
-        ("settings", {"configuration": "4" * 64}, "settings", "The pipeline's catalog was changed"),
+        ("settings", {"configuration": "4" * 64}, "settings", "The pipeline's catalog changed"),
     ],
 )
 def test_whatever_moved_is_said(part: str, value: Any, what: str, words: str) -> None:

@@ -390,6 +390,22 @@ def test_the_settings_of_a_stream_name_the_time_zone_of_its_newest_run_where_it_
     assert spec["configuration"].get(TIME_ZONE) == zone
 
 
+def test_the_settings_of_a_stream_follow_the_session_of_its_newest_run(
+    checkpoint: Built, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data" / "ansi"
+    folder.mkdir(parents=True)
+    stream, client = adopted(checkpoint, event_log=str(folder))
+    for number, enabled in enumerate(("true", "false")):
+        lines = [
+            *logs.started(f"local-{number}", settings={"spark.sql.ansi.enabled": enabled}),
+            logs.query_started(),
+        ]
+        (folder / f"local-{number}.inprogress").write_bytes(b"".join(lines))
+        spec = client.get_pipeline(stream.pipeline.pipeline_id)["spec"]
+        assert spec["configuration"]["spark.sql.ansi.enabled"] == enabled
+
+
 def test_a_program_is_looked_for_by_its_command_line_without_finding_the_look(tmp_path: Path) -> None:
     """What confines a command has its words on a command line of its own."""
     assert commands.is_running(["pgrep", "-f", f"{tmp_path}/orders.py"]) is False
