@@ -20,7 +20,7 @@ from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import SeenRun
-from recovery.eventlogs.values import TIME_ZONE, RunState, is_row_setting
+from recovery.eventlogs.values import TIME_ZONE, RunState
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient, StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
@@ -401,17 +401,21 @@ class StreamsClient(PipelinesClient):
             "pipeline_id": held.pipeline.pipeline_id,
             "name": held.pipeline.name,
             "state": "RUNNING" if held.stands.alive else "IDLE",
-            "spec": _with_row_settings(held.pipeline.spec, held.seen),
+            "spec": _with_session_settings(held.pipeline.spec, held.seen, held.stream.start),
             "latest_updates": updates,
         }
 
 
-def _with_row_settings(spec: Mapping[str, object], seen: Sequence[SeenRun]) -> dict[str, object]:
-    """Settings of the stream with those of its newest run's session by which its rows may differ: no file of the
-    program may show them. UTC is left out, in which a program is studied where nothing else is known."""
+def _with_session_settings(
+    spec: Mapping[str, object], seen: Sequence[SeenRun], start: Sequence[str]
+) -> dict[str, object]:
+    """Settings of the stream with those of its session by which its rows may differ, which no file of the program may
+    show: of its newest run, and those that its start command gives. UTC is left out, in which a program is studied
+    where nothing else is known."""
     # before its first batch a program may not have set them yet
     ran = [one for one in seen if one.run.settings is not None] or seen
     told = ran[-1].app.row_settings_of(ran[-1].run) if ran else {}
+    told |= commands.settings_of(start)
     zone = told.get(TIME_ZONE, "")
     if zone in _UTC or not _ZONE.fullmatch(zone):
         told.pop(TIME_ZONE, None)
@@ -419,7 +423,8 @@ def _with_row_settings(spec: Mapping[str, object], seen: Sequence[SeenRun]) -> d
     held = dict(configuration) if isinstance(configuration, Mapping) else {}
     return {
         **spec,
-        "configuration": {name: value for name, value in held.items() if not is_row_setting(name)} | told,
+        "configuration": {name: value for name, value in held.items() if not name.startswith("spark.")}
+        | told,
     }
 
 

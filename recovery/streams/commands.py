@@ -41,6 +41,11 @@ _NOT_OF_CODE: Final = re.compile(
     r"|SECRET|PASS(?:W|P|_|\d|$)|TOKEN|CREDENTIAL|KEY|PRIVATE|AUTH(?:_|\d|$|EN|ORI)",
     re.IGNORECASE,
 )
+_NOT_OF_ROWS: Final = re.compile(
+    r"spark\.(?:hadoop|driver|executor|executorEnv|yarn|kubernetes|jars|submit|ssl|authenticate|eventLog|sql\.catalog|"
+    r"master|history|metrics|ui|network|io)\b.*"
+)
+"""Settings of a cluster; some hold secrets."""
 STOP_SECONDS: Final = 90.0
 LOOK_SECONDS: Final = 20.0
 MOST_WORDS: Final = 200
@@ -88,6 +93,23 @@ def variables_of(words: Sequence[str]) -> dict[str, str]:
         (w.partition("=") for w in _behind_options(words[1:])),
     )
     return {name: value for name, _, value in given if not _NOT_OF_CODE.search(name)}
+
+
+def settings_of(words: Sequence[str]) -> dict[str, str]:
+    """What a command gives to the program's session with `--conf NAME=VALUE`, for the study of its code: without what
+    is of the cluster, and without what may be a secret."""
+    said = [word.removeprefix("--conf=") for word in words if word.startswith("--conf=")]
+    said += [value for word, value in itertools.pairwise(words) if word in ("--conf", "-c")]
+    pairs = (one.partition("=") for one in said)
+    return {
+        name: value
+        for name, equals, value in pairs
+        if equals and name.startswith("spark.") and not _may_be_secret(name, value) and len(value) <= LONGEST
+    }
+
+
+def _may_be_secret(name: str, value: str) -> bool:
+    return bool(_NOT_OF_ROWS.fullmatch(name) or _NOT_OF_CODE.search(name) or _NOT_OF_CODE.search(value))
 
 
 def _behind_options(words: Sequence[str]) -> Sequence[str]:

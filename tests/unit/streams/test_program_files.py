@@ -127,6 +127,24 @@ def test_variables_of_a_start_command_are_known_to_its_code_but_for_secrets(
 @pytest.mark.parametrize(
     ("words", "given"),
     [
+        (
+            ["spark-submit", "--conf", "spark.shop.least=5", "--conf=spark.sql.ansi.enabled=false", "job.py"],
+            {"spark.shop.least": "5", "spark.sql.ansi.enabled": "false"},
+        ),
+        (["spark-submit", "-c", "spark.shop.where=a=b", "job.py"], {"spark.shop.where": "a=b"}),
+        (["spark-submit", "--conf", "spark.hadoop.fs.s3a.access=x", "--conf", "spark.shop.token=x"], {}),
+        (["spark-submit", "--conf", "spark.shop.url=jdbc:x?password=y", "--conf", "other=1", "--conf"], {}),
+    ],
+)
+def test_settings_of_a_start_command_are_known_to_its_code_but_for_secrets(
+    words: list[str], given: dict[str, str]
+) -> None:
+    assert commands.settings_of(words) == given
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
         (["env", "-i", "-u", "X", "MIN=5", "python"], {"MIN": "5"}),
         (["env", "--chdir=/x", "PASSTHROUGH=1", "AUTHOR=a", "python"], {"PASSTHROUGH": "1", "AUTHOR": "a"}),
         (["env", "DBPASS=1", "PASSWORD=1", "DB_AUTH=1", "AUTH_HEADER=1", "API_KEY=1", "PASS_2=1", "x"], {}),
