@@ -18,7 +18,7 @@ from recovery.audit.listing import EntryFilter
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import WrongUse
 from recovery.models import AuditAnchor, AuditCheck, AuditEntry, Recovery
-from recovery.numbers import whole
+from recovery.numbers import read_recovery_number, whole
 from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
 
@@ -57,16 +57,12 @@ def show_log(request: PageRequest, by: Actor) -> HttpResponse:
 
 def _is_seen(label: str, by: Actor) -> bool:
     return Recovery.objects.filter(
-        visible.filter_visible(by, "flow__pipeline__"), pk=_recovery_pk(label)
+        visible.filter_visible(by, "flow__pipeline__"), pk=read_recovery_number(label) or 0
     ).exists()
 
 
 def _read_number(request: PageRequest, name: str) -> int:
     return whole(request.GET.get(name, "")) or 0
-
-
-def _recovery_pk(label: str) -> int:
-    return whole(label.removeprefix("R-")) or 0
 
 
 def _audit_frame(by: Actor, tab: str = "") -> dict[str, Any]:
@@ -146,7 +142,7 @@ def show_story(request: PageRequest, by: Actor, label: str) -> HttpResponse:
     """Everything that was done about one recovery, in order."""
     recovery = (
         Recovery.objects.select_related("flow__pipeline__workspace")
-        .filter(pk=_recovery_pk(label.upper()))
+        .filter(pk=read_recovery_number(label) or 0)
         .first()
     )
     visible.require_visible_flow(

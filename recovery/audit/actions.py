@@ -20,7 +20,7 @@ from recovery.audit import anchor, anchoring, chain, cleansing, entry_hmac, fold
 from recovery.audit.aims import name_pipeline
 from recovery.errors import Denied, OutcomeUnknown, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem
-from recovery.numbers import whole
+from recovery.numbers import read_recovery_number
 from recovery.people.roles import Actor, AnonymousActor, Role
 
 log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ def _asked_by(recovery: str) -> str:
 
 def _place_of(recovery: str) -> tuple[str, str]:
     """Environment and pipeline of a recovery, by its label; empty for none."""
-    number = whole(recovery.removeprefix("R-"))
+    number = read_recovery_number(recovery)
     if number is None:
         return "", ""
     row = Recovery.objects.filter(pk=number).select_related("flow__pipeline").first()

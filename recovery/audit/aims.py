@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.db.models import Q
 
 from recovery.models import ApprovalRequest, Flow, Pipeline, Plan, Recovery
-from recovery.numbers import whole
+from recovery.numbers import read_joint_plan_number, read_recovery_number, whole
 
 NAMES: Final = (
     "recovery",
@@ -51,9 +51,7 @@ def find_aim(named: Mapping[str, Any]) -> Aim:
     if text := given.get("recovery") or given.get("recovery_id") or given.get("label"):
         return _of_recovery(text)
     if "joint" in given:
-        lead = Plan.objects.filter(
-            joint=whole(given["joint"].upper().removeprefix("J-")), joint_ordinal=0
-        ).first()
+        lead = Plan.objects.filter(joint=read_joint_plan_number(given["joint"]), joint_ordinal=0).first()
         return _of_recovery(lead.recovery.label) if lead else Aim(target=f"joint plan {given['joint']}")
     if "request_id" in given:
         asked = ApprovalRequest.objects.filter(pk=whole(given["request_id"]) or 0).first()
@@ -71,7 +69,7 @@ def _of_pipeline_text(given: Mapping[str, str], flow_name: str) -> Aim:
     text = given.get("pipeline", "").strip()
     if not text:
         return Aim()
-    if text.upper().startswith("R-") and whole(text[2:]) is not None:
+    if text.upper().startswith("R-") and read_recovery_number(text) is not None:
         return _of_recovery(text)
     known = Pipeline.objects.filter(gone=False)
     pipelines = list(known.filter(pipeline_id=text)) or list(known.filter(name=text)[:2])
@@ -84,7 +82,7 @@ def _of_pipeline_text(given: Mapping[str, str], flow_name: str) -> Aim:
 
 
 def _of_recovery(text: str) -> Aim:
-    number = whole(text.upper().removeprefix("R-"))
+    number = read_recovery_number(text)
     recovery = Recovery.objects.filter(pk=number or 0).select_related("flow__pipeline").first()
     if recovery is None:
         return Aim(target=f"recovery {text}")

@@ -30,7 +30,7 @@ from recovery.contracts import codec
 from recovery.contracts.evidence import ChainProof, PackedPlan, PackedRecovery, PackedVerification, PackMade
 from recovery.errors import Denied, Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Step
-from recovery.numbers import whole
+from recovery.numbers import read_recovery_number
 from recovery.people import visible
 from recovery.people.roles import Actor, Right
 
@@ -74,7 +74,7 @@ def pack_evidence(*, label: str, stream: IO[bytes], by: Actor) -> PackMade:
 
 
 def _find_recovery(name: str, by: Actor) -> Recovery:
-    number = whole(name.removeprefix("R-"))
+    number = read_recovery_number(name)
     recoveries = Recovery.objects.select_related("flow__pipeline__workspace")
     recovery = recoveries.filter(pk=number).first() if number is not None else None
     visible.require_visible_flow(recovery.flow if recovery else None, by, f"There is no recovery {name}.")

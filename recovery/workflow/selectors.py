@@ -2,7 +2,7 @@
 
 from recovery.approvals.selectors import plan_in_force
 from recovery.models import JointPlan, Plan, Recovery
-from recovery.numbers import whole
+from recovery.numbers import read_joint_plan_number, read_recovery_number
 from recovery.people import visible
 from recovery.people.roles import Actor
 from recovery.pipelines.workspaces import client_for
@@ -12,8 +12,7 @@ from recovery.workflow.steps.rollback import refusal
 
 def recovery_or_404(text: str | int, by: Actor) -> Recovery:
     """By `R-12` or `12`. Raises NotFound with one sentence, also for one that `by` may not see."""
-    digits = str(text).upper().removeprefix("R-")
-    number = whole(digits)
+    number = read_recovery_number(str(text))
     found = None
     if number is not None:
         found = Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=number).first()
@@ -26,7 +25,7 @@ def recovery_or_404(text: str | int, by: Actor) -> Recovery:
 
 def joint_or_404(text: str | int, by: Actor) -> JointPlan:
     """By `J-3` or `3`. Raises NotFound with one sentence, also for one that `by` may not see."""
-    number = whole(str(text).upper().removeprefix("J-"))
+    number = read_joint_plan_number(str(text))
     found = JointPlan.objects.filter(pk=number).first() if number is not None else None
     lead = (
         None if found is None else found.plans.select_related("recovery__flow__pipeline").get(joint_ordinal=0)
