@@ -10,7 +10,7 @@ from typing import Any, Final
 from recovery.eventlogs.plans import read_plan, run_of_batch
 from recovery.eventlogs.values import (
     MOST_BATCHES,
-    MOST_SETTINGS,
+    MOST_ROW_SETTINGS,
     TIME_ZONE,
     Application,
     Run,
@@ -31,13 +31,15 @@ JVM_TIME_ZONE: Final = "user.timezone"
 """The system property by which a session has its time zone where no setting names one."""
 MOST_TEXT: Final = 64_000
 MOST_NAME: Final = 300
-MOST_SETTING: Final = 1_000
+LONGEST_SETTING: Final = 1_000
 LARGEST_PROGRESS: Final = 64_000
 DEEPEST: Final = 40
 """An event of a query is nested 5 deep."""
 LARGEST_INT: Final = 1 << 63
 LATEST_MS: Final = 1 << 48
-PLAN_FIELDS: Final = ("time", "physicalPlanDescription", "description", "modifiedConfigs")
+PLAN_FIELDS: Final = (
+    "time", "physicalPlanDescription", "description", "modifiedConfigs", "executionId", "rootExecutionId",
+)  # fmt: skip
 _WANTED: Final = tuple(
     f'{{"Event":"{name}'.encode()
     for name in (
@@ -117,7 +119,7 @@ def _fold_application(app: Application, kind: str, event: Mapping[str, Any]) -> 
         told = dict(_read_texts(event.get("Spark Properties")))
         zone = told.get(TIME_ZONE) or dict(_read_texts(event.get("System Properties"))).get(JVM_TIME_ZONE)
         named = told | ({TIME_ZONE: zone} if zone else {})
-        kept = {k: _bound_text(named[k], MOST_SETTING) for k in SETTINGS if k in named}
+        kept = {k: _bound_text(named[k], LONGEST_SETTING) for k in SETTINGS if k in named}
         return replace(app, settings=kept | _read_row_settings(named))
     return app
 
@@ -211,8 +213,11 @@ def _fold_plan(app: Application, event: Mapping[str, Any]) -> Application:
     run = app.run(plan.run_id if plan else run_of_batch(description))
     if run is None:
         return app
-    # a program may set them after its start; Spark names with each execution what differs from its settings
-    run = replace(run, settings=_read_row_settings(dict(_read_texts(event.get("modifiedConfigs")))))
+    # a program may set them after its start; Spark names with each execution what differs from its settings. What a
+    # function runs inside of a batch has its batch's description, and may have a session of its own
+    if event.get("rootExecutionId") in (None, event.get("executionId")):
+        changed = _read_row_settings(dict(_read_texts(event.get("modifiedConfigs"))))
+        run = replace(run, changed_row_settings=changed)
     if plan is not None:
         run = replace(run, operators=plan.operators, checkpoint=plan.checkpoint or run.checkpoint)
     return app.with_run(run)
@@ -220,7 +225,7 @@ def _fold_plan(app: Application, event: Mapping[str, Any]) -> Application:
 
 def _read_row_settings(properties: Mapping[str, str]) -> dict[str, str]:
     named = sorted(name for name in properties if is_row_setting(name))
-    return {name: _bound_text(properties[name], MOST_SETTING) for name in named[:MOST_SETTINGS]}
+    return {name: _bound_text(properties[name], LONGEST_SETTING) for name in named[:MOST_ROW_SETTINGS]}
 
 
 def _read_texts(properties: Any) -> list[tuple[str, str]]:

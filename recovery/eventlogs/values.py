@@ -10,18 +10,28 @@ MOST_RUNS: Final = 40
 MOST_BATCHES: Final = 25
 """So many of the newest batches of a run are kept with their whole progress."""
 TIME_ZONE: Final = "spark.sql.session.timeZone"
-MOST_SETTINGS: Final = 60
+ANSI: Final = "spark.sql.ansi.enabled"
+MOST_ROW_SETTINGS: Final = 60
 _OF_ROWS: Final = re.compile(
     r"spark\.sql\.(?:session\.timeZone|timestampType|caseSensitive|storeAssignmentPolicy|mapKeyDedupPolicy|"
-    r"columnNameOfCorruptRecord|streaming\.schemaInference|"
-    r"(?:ansi|avro|csv|decimalOperations|files|json|legacy|orc|parquet|xml)\.[\w.]{1,200})"
+    r"columnNameOfCorruptRecord|streaming\.schemaInference|charAsVarchar|readSideCharPadding|"
+    r"(?:ansi|avro|csv|decimalOperations|files|json|legacy|orc|parquet|parser|sources|xml)\.[\w.]{1,200})"
+    r"|spark\.databricks\.delta\.schema\.autoMerge\.enabled"
+)
+_OF_SPEED: Final = re.compile(
+    r"codec|compression|level|vectorized|batchSize|pushdown|maxPartition|minPartition|openCost|parallel|bucketing|"
+    r"committer|commitProtocol|summary|useV1SourceList",
+    re.IGNORECASE,
+)
+_UTC: Final = frozenset(
+    {"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "Etc/UCT", "UCT", "Zulu", "Etc/Zulu", "+00:00"}
 )
 
 
 def is_row_setting(name: str) -> bool:
     """Is this a setting of a session by which the same code may yield other rows over the same input? None of them
     holds a secret."""
-    return bool(_OF_ROWS.fullmatch(name))
+    return bool(_OF_ROWS.fullmatch(name) and not _OF_SPEED.search(name))
 
 
 class RunState(StrEnum):
@@ -67,7 +77,7 @@ class Run:
     #: When Spark last reported that it waits for input.
     idle_ms: int | None = None
     #: row settings of its session that differ from its application's, by its newest batch; None before one
-    settings: Mapping[str, str] | None = None
+    changed_row_settings: Mapping[str, str] | None = None
 
     @property
     def last_batch(self) -> int | None:
@@ -92,9 +102,18 @@ class Application:
     runs: tuple[Run, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def row_settings_of(self, run: Run) -> dict[str, str]:
-        """The row settings of a run's session, as far as the log names them: what is not here has Spark's default."""
-        return {k: v for k, v in {**self.settings, **(run.settings or {})}.items() if is_row_setting(k)}
+    def row_settings_of(self, run: Run | None) -> dict[str, str]:
+        """The row settings of the session of a run that may be another application's, as far as logs name them, where
+        they differ from those of Spark 4.2 in UTC. ANSI mode is on by default since Spark 4.0."""
+        named = {ANSI: "false"} if self.version.startswith(("2.", "3.")) else {}
+        named |= {**self.settings, **((run.changed_row_settings if run else None) or {})}
+        told = {
+            name: value.lower() if value.lower() in ("true", "false") else value
+            for name, value in named.items()
+            if is_row_setting(name)
+        }
+        same = (told.get(ANSI) == "true" and ANSI, told.get(TIME_ZONE) in _UTC and TIME_ZONE)
+        return {name: value for name, value in told.items() if name not in same}
 
     def run(self, run_id: str) -> Run | None:
         return next((run for run in self.runs if run.run_id == run_id), None)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from recovery.errors import Refused, Unreachable, WrongUse
 from recovery.eventlogs.values import TIME_ZONE
+from recovery.names import shown
 from recovery.spark.explained import UNCUT
 from recovery.spark.programs_words import ENGINE, PLAIN
 
@@ -56,7 +57,7 @@ def fresh(remote: str, configuration: Mapping[str, str]) -> Any:
         spark.conf._set_all(configs=settings, silent=True)
         zone = configuration.get(TIME_ZONE)
         if zone and spark.conf.get(TIME_ZONE) != zone:
-            raise Refused(f"Spark does not know the time zone {zone}.", code="time_zone_unknown")
+            raise Refused(f"Spark does not know the time zone {shown(zone[:80])}.", code="time_zone_unknown")
     except grpc.FutureTimeoutError as error:
         raise Unreachable(_no_answer(remote)) from error
     except (PySparkException, grpc.RpcError) as error:

@@ -20,7 +20,7 @@ from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import SeenRun
-from recovery.eventlogs.values import TIME_ZONE, RunState
+from recovery.eventlogs.values import RunState, is_row_setting
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient, StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
@@ -54,10 +54,6 @@ STOPPED_NOW: Final = "stopped-now"
 """Likewise of one that does not run, by its running command."""
 START_NOW: Final = "Start the stream now"
 """So begins the line of a step's log that asks a person."""
-_ZONE: Final = re.compile(r"[A-Za-z0-9_+:/-]{1,64}")
-_UTC: Final = frozenset(
-    {"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "Etc/UCT", "UCT", "Zulu", "Etc/Zulu", "+00:00"}
-)
 _OF_UPDATE: Final = re.compile(r"update_id = '([^']{1,200})'")
 
 
@@ -410,22 +406,18 @@ def _with_session_settings(
     spec: Mapping[str, object], seen: Sequence[SeenRun], start: Sequence[str]
 ) -> dict[str, object]:
     """Settings of the stream with those of its session by which its rows may differ, which no file of the program may
-    show: of its newest run, and those that its start command gives. UTC is left out, in which a program is studied
-    where nothing else is known."""
-    # before its first batch a program may not have set them yet
-    ran = [one for one in seen if one.run.settings is not None] or seen
-    told = ran[-1].app.row_settings_of(ran[-1].run) if ran else {}
-    told |= commands.settings_of(start)
-    zone = told.get(TIME_ZONE, "")
-    if zone in _UTC or not _ZONE.fullmatch(zone):
-        told.pop(TIME_ZONE, None)
+    show: of its newest run, and of its start command what no log names."""
+    given = commands.read_conf_settings(start)
+    told = given
+    if seen:
+        # before its first batch a program may not have set them yet
+        batch = next((one.run for one in reversed(seen) if one.run.changed_row_settings is not None), None)
+        told = {name: value for name, value in given.items() if not is_row_setting(name)}
+        told |= seen[-1].app.row_settings_of(batch)
     configuration = spec.get("configuration")
     held = dict(configuration) if isinstance(configuration, Mapping) else {}
-    return {
-        **spec,
-        "configuration": {name: value for name, value in held.items() if not name.startswith("spark.")}
-        | told,
-    }
+    own = {name: value for name, value in held.items() if not name.startswith("spark.")}
+    return {**spec, "configuration": own | told}
 
 
 def _goes_on_from_us(held: StreamSnapshot, now: datetime) -> bool:

@@ -5,6 +5,8 @@ need, but with no more of its environment than `KEPT`, and without its home (`re
 """
 
 import contextlib
+import fcntl
+import hashlib
 import itertools
 import json
 import os
@@ -16,7 +18,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +28,7 @@ from django.conf import settings
 
 from recovery.audit import cleansing
 from recovery.errors import OutcomeUnknown, Refused, RepriseError, Unreachable, WrongUse
+from recovery.eventlogs.values import is_row_setting
 from recovery.names import shown
 from recovery.server.jail import hold_command, measure_protection
 from recovery.streams import launch
@@ -41,11 +44,15 @@ _NOT_OF_CODE: Final = re.compile(
     r"|SECRET|PASS(?:W|P|_|\d|$)|TOKEN|CREDENTIAL|KEY|PRIVATE|AUTH(?:_|\d|$|EN|ORI)",
     re.IGNORECASE,
 )
-_NOT_OF_ROWS: Final = re.compile(
+_OF_CLUSTER: Final = re.compile(
     r"spark\.(?:hadoop|driver|executor|executorEnv|yarn|kubernetes|jars|submit|ssl|authenticate|eventLog|sql\.catalog|"
-    r"master|history|metrics|ui|network|io)\b.*"
+    r"master|history|metrics|ui|network|io|mongodb|cassandra|es|redis|jdbc|kafka|datasource|cosmos|snowflake)\b.*"
 )
-"""Settings of a cluster; some hold secrets."""
+"""Settings that no code of a program asks for by name; some hold secrets."""
+_MAY_BE_SECRET: Final = re.compile(
+    r"secret|pass|pwd|token|credential|auth|dsn|ur[il]$|sas\b|(?:api|access|account|private|secret|session).?key",
+    re.IGNORECASE,
+)
 STOP_SECONDS: Final = 90.0
 LOOK_SECONDS: Final = 20.0
 MOST_WORDS: Final = 200
@@ -95,21 +102,20 @@ def variables_of(words: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in given if not _NOT_OF_CODE.search(name)}
 
 
-def settings_of(words: Sequence[str]) -> dict[str, str]:
+def read_conf_settings(words: Sequence[str]) -> dict[str, str]:
     """What a command gives to the program's session with `--conf NAME=VALUE`, for the study of its code: without what
     is of the cluster, and without what may be a secret."""
     said = [word.removeprefix("--conf=") for word in words if word.startswith("--conf=")]
     said += [value for word, value in itertools.pairwise(words) if word in ("--conf", "-c")]
     pairs = (one.partition("=") for one in said)
-    return {
-        name: value
-        for name, equals, value in pairs
-        if equals and name.startswith("spark.") and not _may_be_secret(name, value) and len(value) <= LONGEST
-    }
+    given = {name: value for name, equals, value in pairs if equals and len(value) <= LONGEST}
+    return {name: value for name, value in given.items() if is_row_setting(name) or _is_of_code(name, value)}
 
 
-def _may_be_secret(name: str, value: str) -> bool:
-    return bool(_NOT_OF_ROWS.fullmatch(name) or _NOT_OF_CODE.search(name) or _NOT_OF_CODE.search(value))
+def _is_of_code(name: str, value: str) -> bool:
+    if not name.startswith("spark.") or _OF_CLUSTER.fullmatch(name) or _MAY_BE_SECRET.search(name):
+        return False
+    return bool(cleansing.cleanse_value({name: value}) == {name: value}) and "://" not in value
 
 
 def _behind_options(words: Sequence[str]) -> Sequence[str]:
@@ -121,11 +127,25 @@ def _behind_options(words: Sequence[str]) -> Sequence[str]:
 
 
 def is_running(words: Sequence[str]) -> bool:
-    """Does the command say so, by ending with 0? Raises Unreachable where it says nothing."""
-    code, output = _run(words, LOOK_SECONDS)
+    """Does the command say so, by ending with 0? Raises Unreachable where it says nothing.
+
+    One look at a time: `pgrep -f` would find the words of another look that runs beside it."""
+    with _only_look(words):
+        code, output = _run(words, LOOK_SECONDS)
     if code in (126, 127) or code < 0:
         raise Unreachable(f"Whether the stream runs is not known: {_said(words, code, output)}")
     return code == 0
+
+
+@contextlib.contextmanager
+def _only_look(words: Sequence[str]) -> Iterator[None]:
+    """Across the processes of this machine; a look ends within `LOOK_SECONDS`."""
+    folder = Path(settings.REPRISE_HOME) / "streams"
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    name = hashlib.sha256(json.dumps(list(words)).encode()).hexdigest()[:16]
+    with (folder / f".look-{name}").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def stop(words: Sequence[str]) -> str:

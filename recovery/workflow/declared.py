@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
 from recovery.models import Flow
@@ -33,11 +32,12 @@ class DeclaredSink:
 def find_declared_sink(
     dataset: str,
     report: CheckpointReport,
-    checkpoint_place: str,
+    inspect: Callable[[str], CheckpointReport],
     ask: Callable[[Code], Study],
     codes: tuple[Callable[[], Code | None], ...],
 ) -> DeclaredSink:
     """The sink of a flow that has no table, by the first of `codes` (today's, the last good one) that tells of it.
+    `inspect`: the flow's checkpoint beside the sink at a place.
 
     Raises Refused where none does, Unreachable where the sink does not answer.
     """
@@ -57,7 +57,7 @@ def find_declared_sink(
         )
     place = sinks.place_of(told)
     if place:
-        report = inspect_checkpoint(checkpoint_place, sink=place)
+        report = inspect(place)
     found = sinks.read_declared_sink(told, query_id=report.query_id, failed_ms=open_since(report))
     return DeclaredSink(told, place, found, report)
 

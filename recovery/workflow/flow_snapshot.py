@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from recovery import reach
@@ -152,7 +153,7 @@ def _inspect(flow: Flow, place: str, table_place: str | None) -> CheckpointRepor
     report = inspect_checkpoint(place, sink=table_place)
     size = sum(operator.size_bytes or 0 for operator in report.state_operators)
     could_not_load = flow.state == "failed" and flow.condition.startswith(STATE_NOT_LOADED)
-    if not could_not_load or report.blockers or size > LARGEST_STATE_READ:
+    if not could_not_load or size > LARGEST_STATE_READ:
         return report
     return inspect_checkpoint(place, sink=table_place, deep=True)
 
@@ -165,7 +166,11 @@ def _into_sink(snapshot: FlowSnapshot) -> FlowSnapshot:
 
     codes = (lambda: snapshot.code), (lambda: last_good_code(snapshot))
     found = declared.find_declared_sink(
-        snapshot.flow.dataset, snapshot.checkpoint, snapshot.checkpoint_place, ask, codes
+        snapshot.flow.dataset,
+        snapshot.checkpoint,
+        partial(_inspect, snapshot.flow, snapshot.checkpoint_place),
+        ask,
+        codes,
     )
     return replace(
         snapshot, checkpoint=found.checkpoint, table_place=found.place, sink=found.sink, writes=found.told

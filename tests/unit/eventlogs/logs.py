@@ -75,6 +75,7 @@ def batch_plan(
     set_later: Mapping[str, str] | None = None,
     *,
     has_state: bool = True,
+    inside_of: int | None = None,
 ) -> bytes:
     text = (
         "== Physical Plan ==\n* Project (3)\n+- StreamingDeduplicate (2)\n   +- Scan (1)\n\n\n(1) Scan json \n"
@@ -85,6 +86,7 @@ def batch_plan(
     text = text if has_state else "== Physical Plan ==\n* Project (1)\n"
     description = f"orders\nid = {QUERY}\nrunId = {run}\nbatch = 1"
     return line({"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "executionId": 1,
+                 "rootExecutionId": 1 if inside_of is None else inside_of,
                  "description": description, "time": 1_763_843_460_500, "physicalPlanDescription": text,
                  "modifiedConfigs": dict(set_later or {})})  # fmt: skip
 

@@ -13,7 +13,7 @@ from recovery.eventlogs.folders import ListedEventLog, LogProgress, list_logs, r
 from recovery.eventlogs.folding import fold_line
 from recovery.eventlogs.lines import LONGEST_LINE, Mark, iterate_lines
 from recovery.eventlogs.plans import read_plan
-from recovery.eventlogs.values import TIME_ZONE, Application, Operator, RunState, application_from
+from recovery.eventlogs.values import ANSI, TIME_ZONE, Application, Operator, RunState, application_from
 from tests.unit.eventlogs import logs
 
 WHOLE = [
@@ -255,6 +255,43 @@ def test_a_run_has_the_time_zone_that_spark_takes(
     for line in (*lines, logs.batch_plan(set_later=set_later, has_state=has_state)):
         app = fold_line(app, line)
     assert app.row_settings_of(app.runs[0]).get(TIME_ZONE, "") == zone
+
+
+def test_what_a_function_runs_inside_of_a_batch_does_not_change_the_settings_of_its_run() -> None:
+    app = Application()
+    helper = logs.batch_plan(set_later={TIME_ZONE: "Asia/Tokyo"}, has_state=False, inside_of=0)
+    for line in (*logs.started(), logs.query_started(), logs.batch_plan(set_later=NAMED), helper):
+        app = fold_line(app, line)
+    assert app.row_settings_of(app.runs[0]) == NAMED
+
+
+@pytest.mark.parametrize(
+    ("version", "named", "told"),
+    [
+        ("3.5.9", {}, {ANSI: "false"}),
+        ("3.5.9", {ANSI: "TRUE"}, {}),
+        ("4.0.1", {}, {}),
+        ("4.0.1", {ANSI: "False"}, {ANSI: "false"}),
+        ("4.2.0", {TIME_ZONE: "Etc/UTC"}, {}),
+        (
+            "4.2.0",
+            {"spark.sql.parquet.compression.codec": "zstd", "spark.sql.files.maxPartitionBytes": "1g"},
+            {},
+        ),
+        (
+            "4.2.0",
+            {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"},
+            {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"},
+        ),
+    ],
+)
+def test_only_what_differs_from_spark_4_2_in_utc_counts(
+    version: str, named: dict[str, str], told: dict[str, str]
+) -> None:
+    app = Application()
+    for line in logs.started(version=version, settings=named):
+        app = fold_line(app, line)
+    assert app.row_settings_of(None) == told
 
 
 def test_settings_by_which_rows_differ_are_kept_and_no_others() -> None:

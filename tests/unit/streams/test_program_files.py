@@ -134,12 +134,20 @@ def test_variables_of_a_start_command_are_known_to_its_code_but_for_secrets(
         (["spark-submit", "-c", "spark.shop.where=a=b", "job.py"], {"spark.shop.where": "a=b"}),
         (["spark-submit", "--conf", "spark.hadoop.fs.s3a.access=x", "--conf", "spark.shop.token=x"], {}),
         (["spark-submit", "--conf", "spark.shop.url=jdbc:x?password=y", "--conf", "other=1", "--conf"], {}),
+        (["x", "--conf", "spark.mongodb.write.connection.uri=mongodb://etl:hunter2@h/db"], {}),
+        (["x", "--conf", "spark.shop.store=postgres://u:hunter2@h/db"], {}),
+        (["x", "--conf", "spark.shop.pwd=hunter2", "--conf", "spark.shop.dsn=u:hunter2@h"], {}),
+        (["x", "--conf", "spark.gh=ghp_0123456789abcdefghijABCDEFGHIJ012345"], {}),
+        (
+            ["x", "--conf", "spark.sql.mapKeyDedupPolicy=LAST_WIN", "--conf", "spark.shop.keyColumn=id"],
+            {"spark.sql.mapKeyDedupPolicy": "LAST_WIN", "spark.shop.keyColumn": "id"},
+        ),
     ],
 )
 def test_settings_of_a_start_command_are_known_to_its_code_but_for_secrets(
     words: list[str], given: dict[str, str]
 ) -> None:
-    assert commands.settings_of(words) == given
+    assert commands.read_conf_settings(words) == given
 
 
 @pytest.mark.parametrize(

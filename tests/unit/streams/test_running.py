@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.errors import NotFound, Refused, Unreachable
-from recovery.eventlogs.values import TIME_ZONE
+from recovery.eventlogs.values import ANSI, TIME_ZONE
 from recovery.models import Plan, Recovery, Stream, StreamStart
 from recovery.people.roles import SYSTEM, Actor, Role
 from recovery.pipelines.client import StandstillProof
@@ -376,7 +377,7 @@ def test_an_older_run_that_still_writes_its_log_is_no_standstill(checkpoint: Bui
 
 
 @pytest.mark.parametrize(
-    ("jvm", "zone"), [("Asia/Tokyo", "Asia/Tokyo"), ("Etc/UTC", None), ("no; zone", None), ("", None)]
+    ("jvm", "zone"), [("Asia/Tokyo", "Asia/Tokyo"), ("Etc/UTC", None), ("no; zone", "no; zone"), ("", None)]
 )
 def test_the_settings_of_a_stream_name_the_time_zone_of_its_newest_run_where_it_is_not_utc(
     checkpoint: Built, tmp_path: Path, jvm: str, zone: str | None
@@ -390,25 +391,46 @@ def test_the_settings_of_a_stream_name_the_time_zone_of_its_newest_run_where_it_
     assert spec["configuration"].get(TIME_ZONE) == zone
 
 
-def test_the_settings_of_a_stream_follow_the_session_of_its_newest_run(
+def test_the_settings_of_a_stream_follow_its_newest_run_whatever_its_start_command_says(
     checkpoint: Built, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data" / "ansi"
     folder.mkdir(parents=True)
-    stream, client = adopted(checkpoint, event_log=str(folder))
-    for number, enabled in enumerate(("true", "false")):
-        lines = [
-            *logs.started(f"local-{number}", settings={"spark.sql.ansi.enabled": enabled}),
-            logs.query_started(),
-        ]
-        (folder / f"local-{number}.inprogress").write_bytes(b"".join(lines))
-        spec = client.get_pipeline(stream.pipeline.pipeline_id)["spec"]
-        assert spec["configuration"]["spark.sql.ansi.enabled"] == enabled
+    start = f"{python('')} --conf {ANSI}=false --conf spark.shop.least=5"
+    stream, client = adopted(checkpoint, start=start, running=RUNS, event_log=str(folder))
+    key = stream.pipeline.pipeline_id
+
+    def told() -> dict[str, str]:
+        return {
+            k: v
+            for k, v in client.get_pipeline(key)["spec"]["configuration"].items()
+            if k.startswith("spark.")
+        }
+
+    assert told() == {"spark.shop.least": "5", ANSI: "false"}
+    parser = "spark.sql.legacy.timeParserPolicy"
+    ran = [*logs.started("local-1", settings={ANSI: "true"}), logs.query_started()]
+    (folder / "local-1").write_bytes(b"".join([*ran, logs.batch_plan(set_later={parser: "LEGACY"})]))
+    assert told() == {"spark.shop.least": "5", parser: "LEGACY"}
+    later = {**json.loads(logs.query_started(run=OTHERS)), "timestamp": "2026-11-22T23:00:00.000Z"}
+    failed = [
+        *logs.started("local-2", settings={ANSI: "false"}),
+        logs.line(later),
+        logs.terminated("x", run=OTHERS),
+    ]
+    (folder / "local-2").write_bytes(b"".join(failed))
+    assert told() == {"spark.shop.least": "5", parser: "LEGACY", ANSI: "false"}
 
 
 def test_a_program_is_looked_for_by_its_command_line_without_finding_the_look(tmp_path: Path) -> None:
     """What confines a command has its words on a command line of its own."""
     assert commands.is_running(["pgrep", "-f", f"{tmp_path}/orders.py"]) is False
+
+
+def test_looks_that_come_at_once_do_not_find_each_other(tmp_path: Path) -> None:
+    words = ["pgrep", "-f", f"{tmp_path}/orders.py"]
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(commands.is_running, [words] * 24)) == {False}
 
 
 RUNS, ASLEEP = python(""), python("raise SystemExit(1)")

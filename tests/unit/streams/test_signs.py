@@ -3,10 +3,12 @@
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 
 from recovery.errors import NotFound
 from recovery.eventlogs.folders import ListedEventLog, LogProgress
@@ -103,6 +105,19 @@ class TestFollowed:
     def seen(self, place: Path) -> SeenRun:
         tailing.catch_up(str(place))
         return tailing.runs_of(str(place), [logs.QUERY])[-1]
+
+    def test_a_log_that_an_older_version_has_read_is_read_again(self, tmp_path: Path) -> None:
+        place = self.folder(tmp_path, logs.terminated("it failed"), logs.ended(), name="local-1")
+        seen = self.seen(place)
+        row = EventLog.objects.get()
+        assert row.is_done
+        row.tail["app"]["settings"] = {}
+        row.save()
+        import_module("recovery.migrations.0040_read_logs_again").read_again(apps, None)
+        assert tailing.runs_of(str(place), [logs.QUERY]) == []
+        again = self.seen(place)
+        assert (again.run, again.app) == (seen.run, seen.app)
+        assert again.app.settings
 
     def test_a_log_that_is_cleaned_up_before_its_end_is_gone_and_may_come_back(self, tmp_path: Path) -> None:
         place = self.folder(tmp_path)

@@ -43,7 +43,7 @@ def test_the_first_code_that_can_be_analysed_says_where_the_flow_writes(
         return answer
 
     def look() -> declared.DeclaredSink:
-        return declared.find_declared_sink("clicks_out", REPORT, "/c", ask, codes)
+        return declared.find_declared_sink("clicks_out", REPORT, lambda _: REPORT, ask, codes)
 
     if refused:
         with pytest.raises(Refused, match=refused):
