@@ -206,6 +206,11 @@ class PipelinesClient:
         """Delete a file, or with `recursive` a folder."""
         self._http.act("POST", f"{API}/workspace/delete", {"path": path, "recursive": recursive})
 
+    def update_row_settings(self, pipeline_id: str, update_id: str) -> Mapping[str, str] | None:
+        """Settings of an update's session by which its rows may differ; None where the workspace does not know. The API
+        has none of its own: an update runs with its pipeline's configuration."""
+        return None
+
     def update_source(self, pipeline_id: str, update_id: str) -> dict[str, bytes] | None:
         """The definition files as that update read them, or None where the workspace does not know."""
         path = f"{API}/x-reprise/pipelines/{_part(pipeline_id)}/updates/{_part(update_id)}/source"

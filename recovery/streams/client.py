@@ -130,6 +130,15 @@ class StreamsClient(PipelinesClient):
         ]
         return iter((found if order_by == "timestamp asc" else found[::-1])[:limit])
 
+    def update_row_settings(self, pipeline_id: str, update_id: str) -> Mapping[str, str] | None:
+        """By its event log; None before a batch of it was seen there."""
+        held = self._one(pipeline_id)
+        run = next((told.run for told in held.stands.updates if told.update_id == update_id), None)
+        seen = next((one for one in held.seen if run is not None and one.run.run_id == run.run_id), None)
+        if seen is None or seen.run.changed_row_settings is None:
+            return None
+        return seen.app.row_settings_of(seen.run)
+
     def update_source(self, pipeline_id: str, update_id: str) -> dict[str, bytes] | None:
         """The program as it was when a recovery started it; of other runs no one kept it."""
         start = StreamStart.objects.filter(

@@ -52,12 +52,23 @@ def require_unchanged(
 def require_reviewed_code_ran(
     contents: PlanBody, client: PipelinesClient, pipeline_id: str, update_ids: Iterable[str]
 ) -> None:
-    """Raise Refused when an update has read another code than the plan's; silent where the workspace keeps no copy.
+    """Raise Refused when an update has read another code than the plan's, or ran in a session with other settings;
+    silent where the workspace keeps no copy.
 
     A file may be edited, and put back, between the look and the update's own reading.
     """
-    wanted = contents.reviewed_code
+    wanted, planned = contents.reviewed_code, contents.preconditions.settings.get("session")
     for update_id in update_ids:
+        session = client.update_row_settings(pipeline_id, update_id)
+        if (
+            None not in (planned, session)
+            and planned != fingerprints.of_settings({"configuration": session})["session"]
+        ):
+            raise Refused(
+                f"Update {update_id} ran with other session settings than the plan's, so what it wrote is not "
+                "measured. Roll back where that is still possible, or end without proof.",
+                code="ran_unreviewed",
+            )
         read = client.update_source(pipeline_id, update_id) or {}
         other = [
             path

@@ -48,6 +48,7 @@ class Workspace:
     def __init__(self, files: dict[str, bytes], **settings: Any) -> None:
         self.files, self.started = files, list[str]()
         self.ran: dict[str, dict[str, bytes]] = {}
+        self.sessions: dict[str, dict[str, str]] = {}
         self.spec = {**SPEC, **settings}
 
     def get_pipeline(self, _pipeline: str) -> dict[str, Any]:
@@ -77,6 +78,9 @@ class Workspace:
 
     def update_source(self, _pipeline: str, update: str) -> dict[str, bytes] | None:
         return self.ran.get(update)
+
+    def update_row_settings(self, _pipeline: str, update: str) -> dict[str, str] | None:
+        return self.sessions.get(update)
 
 
 def contents(*patch: dict[str, str], settings: dict[str, str] | None = None) -> PlanBody:
@@ -109,15 +113,45 @@ def updated(standing: Any) -> Any:
     return standing.step.result["update_id"]
 
 
-def test_a_run_in_another_time_zone_is_not_what_was_reviewed() -> None:
-    there = Workspace({CODE: OLD, HELPER: HELP})
-    zoned = {**SPEC, "configuration": {**SPEC.get("configuration", {}), TIME_ZONE: "Asia/Tokyo"}}
-    planned = contents(settings=fingerprints.of_settings(zoned))
-    code, client = {CODE: OLD.decode(), HELPER: HELP.decode()}, cast(PipelinesClient, there)
-    reviewed.require_unchanged(planned, zoned, code, client, so="")
+ZONED = {**SPEC, "configuration": {**SPEC["configuration"], TIME_ZONE: "Asia/Tokyo"}}
+
+
+def test_another_time_zone_is_not_what_was_reviewed() -> None:
+    planned, now = fingerprints.of_settings(ZONED), fingerprints.of_settings(SPEC)
+    assert [part for part in planned if planned[part] != now[part]] == ["session"]
+    client = cast(PipelinesClient, Workspace({CODE: OLD, HELPER: HELP}))
+    code = {CODE: OLD.decode(), HELPER: HELP.decode()}
+    reviewed.require_unchanged(contents(settings=planned), ZONED, code, client, so="")
     with pytest.raises(Refused) as refusal:
-        reviewed.require_unchanged(planned, SPEC, code, client, so="")
+        reviewed.require_unchanged(contents(settings=planned), SPEC, code, client, so="")
     assert refusal.value.code == "not_as_reviewed"
+
+
+@pytest.mark.parametrize(
+    ("sessions", "code"),
+    [
+        ({}, None),
+        ({"u-1": {TIME_ZONE: "Asia/Tokyo"}, "u-2": {TIME_ZONE: "Asia/Tokyo"}}, None),
+        ({"u-1": {}, "u-2": {TIME_ZONE: "Asia/Tokyo"}}, "ran_unreviewed"),
+    ],
+    ids=["not known", "as planned", "one of two runs in UTC"],
+)
+def test_every_run_of_a_plan_has_the_session_that_was_reviewed(
+    sessions: dict[str, dict[str, str]], code: str | None
+) -> None:
+    there = Workspace({CODE: OLD, HELPER: HELP})
+    there.sessions = sessions
+    planned = contents(settings=fingerprints.of_settings(ZONED))
+
+    def judge() -> None:
+        reviewed.require_reviewed_code_ran(planned, cast(PipelinesClient, there), "p", ["u-1", "u-2"])
+
+    if code is None:
+        judge()
+        return
+    with pytest.raises(Refused) as refusal:
+        judge()
+    assert refusal.value.code == code
 
 
 AS_PATCHED = {CODE: NEW, HELPER: HELP}
