@@ -12,6 +12,7 @@ from recovery.spark import (
     deduplicating,
     explained,
     filling,
+    misread,
     slicing,
     topics,
     topping,
@@ -280,7 +281,8 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
             raise
         measure = replace(measure, problem=f"The rows could not be compared: {flow.says(error)}")
     whole = _compare_whole(flow, request["whole"], now, request.get("key")) if request.get("whole") else None
-    return replace(measure, sources=tuple(flow.sources), whole=whole)
+    changed = misread.find_misread_columns(spark, request, place)
+    return replace(measure, sources=tuple(flow.sources), whole=whole, misread=tuple(changed))
 
 
 def _add_columns(spark: Any, request: Request, place: Mapping[str, str], now: Any) -> Any:

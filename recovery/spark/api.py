@@ -309,6 +309,8 @@ class Measure:
     of their key, rows of before included.
     `vanished`: rows that the Delta table had at `old_version` and has no more, told apart by the key like all others: 0
     where its log says that no commit took one away, and what was rewritten was compared; None for a file table.
+    `misread`: columns, nested ones too, that new data files of a table by its path have with another type than those of
+    before, or no longer: no one schema reads both, so a reader gets other values in either, or none.
     `bounded`: budgets that were met; the numbers that they bound are None. `table_only`: columns that the table has and
     the code does not yield: no number here speaks of them.
     Of a topic `new_rows` are its records since the rerun began. `strange`: those among them that are none of the
@@ -339,6 +341,7 @@ class Measure:
     repeated: Rows | None = None
     failed_rows: Rows | None = None
     margin_rows: Rows | None = None
+    misread: tuple[Text, ...] = ()
     table_only: tuple[Text, ...] = ()
     key: tuple[Text, ...] = ()
     key_from: Text = WHOLE_ROW

@@ -37,6 +37,12 @@ def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -
     if measure is not None and measure.vanished:
         says = f"{plural(measure.vanished, 'row')} that the table had before the rerun are no longer in it."
         return CriterionFinding(codec.change(measured, vanished=measure.vanished), False, says)
+    if measure is not None and measure.misread:
+        says = (
+            "New data files have other types than the earlier ones, or lack a part of a column, so no one schema reads "
+            f"both: {names_of(measure.misread)}."
+        )
+        return CriterionFinding(measured, False, says)
     if rows is None:
         return CriterionFinding(measured, None, f"{_stand(old)} Their rows could not be counted.")
     if expected.rows is not None and rows != expected.rows:

@@ -15,6 +15,7 @@ BY_ID: Final = '.dropDuplicates(["id"])'
 BY_BOTH: Final = '.dropDuplicates(["id", "v"])'
 COUNT: Final = '.groupBy(F.window("time", "10 seconds")).agg(F.count("*").alias("n"))'
 COUNT_BY_V: Final = '.groupBy(F.window("time", "10 seconds"), "v").agg(F.count("*").alias("n"))'
+LENGTH: Final = '.withColumn("v", F.length("v"))'
 IN_ZONE: Final = '.withColumn("v", F.date_format(F.timestamp_seconds("id"), "yyyy-MM-dd HH:mm:ss"))'
 """Which text a moment is hangs on the session's time zone."""
 SUM: Final = '.groupBy(F.window("time", "10 seconds")).agg(F.sum("id").alias("n"))'
@@ -46,6 +47,12 @@ def kept_then_all_in_zone(world: World) -> Counter[Row]:
     return Counter(
         row(id=r["id"], v=f"{datetime.fromtimestamp(r['id'], zone):%Y-%m-%d %H:%M:%S}") for r in rows
     )
+
+
+def kept_then_lengths(world: World) -> Counter[Row]:
+    """As `kept_then_all`; of each new row the number of characters of its text, in its place."""
+    before = shape(deduped(flat(world.arrived[:2]), "id"), upper=True)
+    return Counter([*before, *(row(id=r["id"], v=len(r["v"])) for r in flat(world.arrived[2:]))])
 
 
 def flat(groups: Iterable[Iterable[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
@@ -176,6 +183,8 @@ CELLS: Final = (
          more=("--accept-repeats",), after=AGAIN, repeats=2),
     Cell("dropDuplicates removed, in another time zone", "files to parquet", BY_ID + IN_ZONE, IN_ZONE, "continue",
          right=kept_then_all_in_zone, time_zone="America/New_York"),
+    Cell("dropDuplicates removed, a column of another type", "files to parquet", BY_ID, LENGTH,
+         "continue", "needs_attention", kept_then_lengths),
     Cell("dropDuplicates removed", "kafka to parquet", BY_ID, "", "continue"),
     Cell("dropDuplicates removed", "kafka to delta", BY_ID, "", "continue"),
     Cell("dropDuplicates removed", "package", BY_ID, "", "continue"),
