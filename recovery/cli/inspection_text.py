@@ -42,7 +42,7 @@ def lines(
 ) -> Iterator[str]:
     """The report as a person reads it. `failed`: what is said of the text with which its program failed; `is_deep`:
     every state file was read."""
-    yield verdict(report, is_deep=is_deep)
+    yield write_verdict(report, is_deep=is_deep)
     yield ""
     yield f"Checkpoint   {shown(report.location)}"
     if report.version is not None:
@@ -56,7 +56,9 @@ def lines(
     for source in report.sources:
         yield f"Source {source.name or source.index!s:<5} {source_words(source)}"
     for operator in report.state_operators:
-        yield f"State {operator.operator_id:<6} {operator_words(operator, is_deep=is_deep)}"
+        own = f"state/{operator.operator_id}/"
+        unread = any(f.code == "STATE_UNCHECKED" and (f.file or "").startswith(own) for f in report.findings)
+        yield f"State {operator.operator_id:<6} {operator_words(operator, is_read=is_deep and not unread)}"
     if not report.state_operators:
         untold = any(f.code in UNTOLD for f in report.findings)
         yield f"State        none{' here; no file shows whether the code keeps any' if untold else ''}"
@@ -85,7 +87,7 @@ def findings(found: Sequence[Finding]) -> Iterator[str]:
             yield from finding_lines(one)
 
 
-def verdict(report: CheckpointReport, *, is_deep: bool) -> str:
+def write_verdict(report: CheckpointReport, *, is_deep: bool) -> str:
     """One line that says whether it is sound."""
     count = len(report.blockers)
     if count and all(f.code in UNFIT for f in report.blockers):
@@ -161,13 +163,14 @@ def source_words(source: SourceProgress) -> str:
     return f"{source.kind}: {shown(labels.describe_progress(source))}"
 
 
-def operator_words(operator: StateOperator, *, is_deep: bool) -> str:
-    """Name, partitions, keys, rows and size of one stateful operator, and where a rollback could end."""
+def operator_words(operator: StateOperator, *, is_read: bool) -> str:
+    """Name, partitions, keys, rows and size of one stateful operator, and where a rollback could end. `is_read`: was
+    each of its files read?"""
     keys = f", keyed by {shown(', '.join(operator.key_columns))}" if operator.key_columns else ""
     rows = f", {operator.rows:,} rows" if operator.rows is not None else ""
     size = f", {operator.size_bytes:,} bytes" if operator.size_bytes is not None else ""
     layout = f", {operator.layout} format {operator.state_format}" if operator.layout else ""
-    has = "whole" if is_deep else "files there"
+    has = "whole" if is_read else "files there"
     back = f"; {has} for batches {spans(operator.back)}" if operator.back else ""
     count = f"{operator.partitions} partition{'' if operator.partitions == 1 else 's'}"
     return f"{shown(operator.name)}: {count}{keys}{rows}{size}{layout}{back}"

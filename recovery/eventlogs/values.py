@@ -103,17 +103,22 @@ class Application:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def row_settings_of(self, run: Run | None) -> dict[str, str]:
-        """The row settings of the session of a run that may be another application's, as far as logs name them, where
-        they differ from those of Spark 4.2 in UTC. ANSI mode is on by default since Spark 4.0."""
+        """The row settings of a session of this application, as far as logs name them, where they differ from those of
+        Spark 4.2 in UTC. ANSI mode is on by default since Spark 4.0.
+
+        `run`: the one, also of an earlier application, whose program set some after its start; None: none is known."""
         named = {ANSI: "false"} if self.version.startswith(("2.", "3.")) else {}
         named |= {**self.settings, **((run.changed_row_settings if run else None) or {})}
-        told = {
+        settings = {
             name: value.lower() if value.lower() in ("true", "false") else value
             for name, value in named.items()
             if is_row_setting(name)
         }
-        same = (told.get(ANSI) == "true" and ANSI, told.get(TIME_ZONE) in _UTC and TIME_ZONE)
-        return {name: value for name, value in told.items() if name not in same}
+        if settings.get(ANSI) == "true":
+            del settings[ANSI]
+        if settings.get(TIME_ZONE) in _UTC:
+            del settings[TIME_ZONE]
+        return settings
 
     def run(self, run_id: str) -> Run | None:
         return next((run for run in self.runs if run.run_id == run_id), None)

@@ -31,6 +31,7 @@ from recovery.errors import OutcomeUnknown, Refused, RepriseError, Unreachable, 
 from recovery.eventlogs.values import is_row_setting
 from recovery.names import shown
 from recovery.server.jail import hold_command, measure_protection
+from recovery.spark import secrets
 from recovery.streams import launch
 
 KEPT: Final = (
@@ -49,10 +50,11 @@ _OF_CLUSTER: Final = re.compile(
     r"master|history|metrics|ui|network|io|mongodb|cassandra|es|redis|jdbc|kafka|datasource|cosmos|snowflake)\b.*"
 )
 """Settings that no code of a program asks for by name; some hold secrets."""
-_MAY_BE_SECRET: Final = re.compile(
-    r"secret|pass|pwd|token|credential|auth|dsn|ur[il]$|sas\b|(?:api|access|account|private|secret|session).?key",
+_LEADS_IN: Final = re.compile(
+    r"passwd|pwd|\bpass\b|\bauth\b|authoris|authoriz|authent|dsn|ur[il]$|(?:api|private|session).?key",
     re.IGNORECASE,
 )
+"""Names of settings that may hold a secret, beside those of `secrets.is_secret`."""
 STOP_SECONDS: Final = 90.0
 LOOK_SECONDS: Final = 20.0
 MOST_WORDS: Final = 200
@@ -113,7 +115,9 @@ def read_conf_settings(words: Sequence[str]) -> dict[str, str]:
 
 
 def _is_of_code(name: str, value: str) -> bool:
-    if not name.startswith("spark.") or _OF_CLUSTER.fullmatch(name) or _MAY_BE_SECRET.search(name):
+    if not name.startswith("spark.") or _OF_CLUSTER.fullmatch(name):
+        return False
+    if secrets.is_secret(name) or _LEADS_IN.search(name):
         return False
     return bool(cleansing.cleanse_value({name: value}) == {name: value}) and "://" not in value
 

@@ -38,12 +38,12 @@ def of_settings(spec: Mapping[str, Any]) -> dict[str, str]:
     secrets: only the hash is kept."""
     configuration = dict(spec.get("configuration") or {})
     configuration.pop(ATTEMPTS, None)
-    rows = {name: configuration.pop(name) for name in sorted(configuration) if is_row_setting(name)}
+    row_settings = {name: configuration.pop(name) for name in sorted(configuration) if is_row_setting(name)}
     told = {
         **spec,
         "schema": spec.get("schema") or spec.get("target"),
         "configuration": configuration,
-        "session": rows,
+        "session": row_settings,
         "variables": variables.of_settings(spec),
     }
     return {part: seal({part: told.get(part) or None}) for part in SETTINGS}

@@ -50,7 +50,7 @@ ACTIVE = {
 
 NO_COUNTS = inputs.CountRequest({}, {})
 STATE_NOT_LOADED = "CANNOT_LOAD_STATE_STORE"
-"""The condition of a run whose state could not be loaded, or the start of it."""
+"""So the conditions begin of a run whose state could not be loaded."""
 LARGEST_STATE_READ = 4 << 30
 """Bytes; a larger state is not read while somebody waits for a plan."""
 
@@ -121,7 +121,7 @@ def read_flow_snapshot(flow: Flow, *, known: Mapping[str, str] | None = None) ->
     told = CatalogState("", {}) if known else whereabouts_of(flow)
     known = known or {name: table.location for name, table in told.tables.items()}
     own = known.get(flow.dataset) or ""
-    report = _inspect(flow, place, own or None)
+    report = _inspect_flow_checkpoint(flow, place, own or None)
     updates = answer.get("latest_updates") or []
     active = next((u["update_id"] for u in updates if u.get("state") in ACTIVE), None)
     snapshot = FlowSnapshot(
@@ -147,7 +147,7 @@ def read_flow_snapshot(flow: Flow, *, known: Mapping[str, str] | None = None) ->
     return snapshot if own else _into_sink(snapshot)
 
 
-def _inspect(flow: Flow, place: str, table_place: str | None) -> CheckpointReport:
+def _inspect_flow_checkpoint(flow: Flow, place: str, table_place: str | None) -> CheckpointReport:
     """The checkpoint beside its table. After a run that could not load its state each state file is read: its names
     alone do not show what is damaged in it."""
     report = inspect_checkpoint(place, sink=table_place)
@@ -168,7 +168,7 @@ def _into_sink(snapshot: FlowSnapshot) -> FlowSnapshot:
     found = declared.find_declared_sink(
         snapshot.flow.dataset,
         snapshot.checkpoint,
-        partial(_inspect, snapshot.flow, snapshot.checkpoint_place),
+        partial(_inspect_flow_checkpoint, snapshot.flow, snapshot.checkpoint_place),
         ask,
         codes,
     )

@@ -136,6 +136,8 @@ def test_variables_of_a_start_command_are_known_to_its_code_but_for_secrets(
         (["spark-submit", "--conf", "spark.shop.url=jdbc:x?password=y", "--conf", "other=1", "--conf"], {}),
         (["x", "--conf", "spark.mongodb.write.connection.uri=mongodb://etl:hunter2@h/db"], {}),
         (["x", "--conf", "spark.shop.store=postgres://u:hunter2@h/db"], {}),
+        (["x", "--conf", "spark.ops.aws=AKIAIOSFODNN7EXAMPLE", "--conf", "spark.shop.sas=sv=1&sig=ab"], {}),
+        (["x", "--conf", "spark.shop.authorColumn=a"], {"spark.shop.authorColumn": "a"}),
         (["x", "--conf", "spark.shop.pwd=hunter2", "--conf", "spark.shop.dsn=u:hunter2@h"], {}),
         (["x", "--conf", "spark.gh=ghp_0123456789abcdefghijABCDEFGHIJ012345"], {}),
         (
