@@ -27,6 +27,7 @@ SECONDS = 30  # for an answer of the broker
 BEGINNING = (
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError._NOENT,  # the client's own: no partition has a leader yet
 )  # fmt: skip
 KEPT_MS = 30 * 24 * 3600 * 1000
 

@@ -94,9 +94,11 @@ def _growth_text(measured: MeasuredGrowth | MeasuredFilledGrowth) -> str:
 def _every_row(measured: MeasuredRowsOnce) -> str:
     text = f"{format_number(measured.found)} of {format_count(measured.expected, 'row')}"
     repeats = f", {format_number(measured.repeats_added)} repeat a key" if measured.repeats_added else ""
-    left = f"; {', '.join(measured.table_only)} not compared" if measured.table_only else ""
+    other = f", {format_number(measured.other_values)} with other values" if measured.other_values else ""
+    alone = (*measured.table_only, *measured.left_out)
+    left = f"; {', '.join(alone)} not compared" if alone else ""
     missing, extra = format_number(measured.missing), format_number(measured.extra)
-    return f"{text}, {missing} missing, {extra} too many{repeats}{left}"
+    return f"{text}, {missing} missing, {extra} too many{other}{repeats}{left}"
 
 
 def _filled_text(filled: MeasuredFill) -> str:

@@ -268,6 +268,13 @@ class MeasuredRowsOnce(MeasuredValue):
     """The columns by which rows are identified; (): the whole row."""
     table_only: tuple[str, ...] = ()
     """Columns that the code does not yield, which were not compared."""
+    other_values: Number | None = None
+    """New rows that are identified by the key, and equal no row that the code makes of the new input; None: that was
+    not compared, or rows are compared in every column anyway."""
+    differing: tuple[str, ...] = ()
+    """Columns in which those have another value."""
+    left_out: tuple[str, ...] = ()
+    """Columns that were not compared, as two runs of the code fill them otherwise, or as their types differ."""
 
 
 class MeasuredRecordsOnce(MeasuredValue):
@@ -289,6 +296,8 @@ class MeasuredRecordsOnce(MeasuredValue):
     """Records that equal no expected one."""
     key: tuple[str, ...] = ()
     """The parts of a record by which they are identified; (): key and value."""
+    other_values: Number | None = None
+    """Records that are identified by one part, and equal none that the code makes; None: not compared."""
 
 
 class MeasuredKeys(MeasuredValue):

@@ -42,6 +42,7 @@ from recovery.spark.origins import find_origins
 from recovery.spark.paths import literal, plain
 from recovery.spark.rehearsing import Request
 from recovery.spark.replay import CannotReplay, UnseenStream
+from recovery.spark.row_values import measure_values
 from recovery.spark.session import driver_of, lost_contact
 from recovery.spark.unsure import by_order
 
@@ -90,6 +91,8 @@ def _describe_flow(spark: Any, flow: CodeFlow) -> Study:
         output_mode=flow.output_mode,
         varies=tuple(sorted({*explained.besides(flow.text), *by_order(flow.text), *facts_of_files})),
         watermarked=explained.has_watermark(flow.text),
+        unset_variables=tuple(flow.unset.variables),
+        unset_settings=tuple(flow.unset.settings),
     )
 
 
@@ -347,6 +350,18 @@ def _compare_rows(
         files = [] if request.get("expected") else _named_files(request["study"])
         origins = _find_origins(spark, flow, files, held, apart, measure.samples["missing"])
         measure = replace(measure, origins=tuple(origins))
+        if apart.by_key_alone and len(key) < len(flow.columns) and not (filled or topped):
+            inputs, slices = _new_input(request)
+            values = measure_values(
+                spark,
+                flow.text,
+                lambda: flow.batch_with_all_rows(inputs, slices),
+                held.found,
+                held.old if held.whole else None,
+                key,
+                budgets_of(request).lookup,
+            )
+            measure = replace(measure, values=values)
     except (CannotReplay, counting.NoSuchColumn, counting.NotComparable) as error:
         code = TYPES_DIFFER if isinstance(error, counting.NotComparable) else ""
         measure = replace(_count_sides(held), problem=str(error), problem_code=code)
@@ -464,6 +479,14 @@ def _measure_topic(spark: Any, request: Request, folder: Path) -> Measure:
             for part in ("failed", "margin")
         )
         compared = topics.compare_records(expected, sent, failed, columns, counting.SAMPLES, margin=margin)
+        if len(columns) < len(topics.COLUMNS):
+            inputs, slices = _new_input(request)
+
+            def make() -> Any:
+                return topics.make_records(flow.batch_with_all_rows(inputs, slices))
+
+            values = measure_values(spark, flow.text, make, sent, None, columns, budgets_of(request).lookup)
+            compared = replace(compared, values=values)
         return replace(compared, key=measure.key, key_from=key_from)
     except BadCode as error:
         raise Refused(str(error)) from error
@@ -542,11 +565,7 @@ def _expected(spark: Any, flow: CodeFlow, request: Request, held: TableRows) -> 
     """The rows that the rerun had to write: as a rehearsal wrote them, else what the code yields over the input."""
     if request.get("expected"):
         return spark.read.schema(flow.schema).parquet(literal(request["expected"]))
-    inputs = _named_files(request["study"])
-    slices: dict[str, list[slicing.Slice]] = {}
-    for by_source in request["study"]["slices"].values():
-        for source, part in by_source.items():
-            slices.setdefault(source, []).append(part)
+    inputs, slices = _new_input(request)
     expected = flow.batch(inputs, inputs, slices)
     if request.get("state_kept") and flow.dedupe is not None and held.old is not None:
         if not flow.let_through_by:
@@ -560,6 +579,15 @@ def _expected(spark: Any, flow: CodeFlow, request: Request, held: TableRows) -> 
             )
         return _unseen(expected, held.old, flow.dedupe)
     return expected
+
+
+def _new_input(request: Request) -> tuple[list[str], Mapping[str, Sequence[slicing.Slice]]]:
+    """Files, and parts of other sources, that the rerun read."""
+    slices: dict[str, list[slicing.Slice]] = {}
+    for by_source in request["study"]["slices"].values():
+        for source, part in by_source.items():
+            slices.setdefault(source, []).append(part)
+    return _named_files(request["study"]), slices
 
 
 def _unseen(expected: Any, old: Any, dedupe: Sequence[str]) -> Any:

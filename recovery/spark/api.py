@@ -50,6 +50,7 @@ __all__ = [
     "RehearsalRequest",
     "Replay",
     "RowOrigin",
+    "RowValues",
     "Sample",
     "Study",
     "StudyRequest",
@@ -168,7 +169,9 @@ class Study:
     `varies`: by what the state that the code builds of one input may differ from run to run: other relations,
     functions of people's own, such as yield another value each time or go by the order of rows; (): by nothing that the
     plan shows, None: not known. `watermarked`: whether the code names a watermark; None: not known. `lacking`,
-    `committed`: as was asked; None: not compared.
+    `committed`: as was asked; None: not compared. `unset_variables`, `unset_settings`: names that the code asked for in
+    its environment or among Spark's settings, and that have no value where it is studied: it takes a default, and a run
+    may take another value. Secrets are left out.
     """
 
     operators: tuple[Text, ...] | None = None
@@ -198,6 +201,8 @@ class Study:
     watermarked: bool | None = None
     lacking: TableGap | None = None
     committed: CommittedComparison | None = None
+    unset_variables: tuple[Text, ...] = ()
+    unset_settings: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -295,6 +300,21 @@ class ChangesSince:
 
 
 @dataclass(frozen=True)
+class RowValues:
+    """Written rows that are identified by a key, beside every row that the code makes of the new input, in all columns.
+    `rows`: those that equal none of these; None: not compared. `columns`: where a row with their key has another value.
+    `left_out`: columns that were not compared, as two runs of the code fill them otherwise, or as their types differ;
+    `absent`: columns that the table does not have, so nothing was compared. `rests_on_more`: the values rest on more
+    than the input, such as a function of Python or a table that is joined."""
+
+    rows: Rows | None = None
+    columns: tuple[Text, ...] = ()
+    left_out: tuple[Text, ...] = ()
+    absent: tuple[Text, ...] = ()
+    rests_on_more: bool = False
+
+
+@dataclass(frozen=True)
 class Measure:
     """Rows as measured. `problem` not None: the comparison could not be made, its numbers are None. `problem_code`:
     TYPES_DIFFER where a column has other types on both sides, "" for every other problem.
@@ -311,6 +331,7 @@ class Measure:
     where its log says that no commit took one away, and what was rewritten was compared; None for a file table.
     `misread`: columns, nested ones too, that new data files of a table by its path have with another type than those of
     before, or no longer: no one schema reads both, so a reader gets other values in either, or none.
+    `values`: the columns beyond the key, where rows are compared by a key alone; None: they are not.
     `bounded`: budgets that were met; the numbers that they bound are None. `table_only`: columns that the table has and
     the code does not yield: no number here speaks of them.
     Of a topic `new_rows` are its records since the rerun began. `strange`: those among them that are none of the
@@ -356,6 +377,7 @@ class Measure:
     topped: ToppedRows | None = None
     deleted: DeletedRows | None = None
     origins: tuple[RowOrigin, ...] = ()
+    values: RowValues | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

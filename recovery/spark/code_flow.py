@@ -1,10 +1,10 @@
 """One flow of a pipeline's code, as a question sees it: analysed once, its batches on demand (child only)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 from recovery.diagnosis import operators as ops
 from recovery.spark import (
@@ -36,7 +36,11 @@ from recovery.spark.numbering import number_sources
 from recovery.spark.replay import FORMATS, CannotReplay, ReaderProxy, Replace, UnseenStream, sql_texts
 from recovery.spark.session import first_line, lost_contact, use
 from recovery.spark.touching import imports_beside, watching
+from recovery.spark.unset import UnsetNames, noting_unset
 from recovery.spark.unsure import by_chance
+
+DEDUPES: Final = frozenset(("dedupe", "dedupeWithinWatermark"))
+"""Stateful operators that take rows away and change none, by Spark's names."""
 
 
 class CodeFlow:
@@ -50,7 +54,8 @@ class CodeFlow:
         self._placed = self._laid.files if self._laid else write_files(files, root, folder)
         use(spark, request["catalog"], request["schema"])
         self._touched = imports_beside(request["files"])
-        with watching(spark, folder, self._touched):
+        self.unset, own = UnsetNames(), {str(path) for path in self._placed.values()}
+        with watching(spark, folder, self._touched), noting_unset(own, self.unset):
             definitions: Definitions = (
                 programs.load(spark, self._laid, request)
                 if self._laid
@@ -70,7 +75,7 @@ class CodeFlow:
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
         if self.query is not None:
             self._called(lambda: _prepare(spark, in_sql, self.query, request))
-        with watching(spark, folder, self._touched):
+        with watching(spark, folder, self._touched), noting_unset(own, self.unset):
             stream = self._called(lambda: self.reader.stream(self._flow.func))
         if not hasattr(stream, "_explain_string"):
             raise BadCode(f"The flow {request['flow']} must return a DataFrame; its function returns none.")
@@ -104,6 +109,13 @@ class CodeFlow:
         """As `batch`, with the rows that the dropDuplicates of the code takes away."""
         with keeping_repeats():
             return self.batch(files, files, slices)
+
+    def batch_with_all_rows(self, files: Sequence[str], slices: Mapping[str, Sequence[slicing.Slice]]) -> Any:
+        """As `batch_with_repeats`, with late rows too: every row that a run may write, whatever its state holds."""
+        self._check_rows_show()
+        by_index = {int(source): slicing.merge_slices(given) for source, given in slices.items()}
+        with keeping_repeats():
+            return self._called(lambda: self.reader.batch(self._flow.func, files, files, by_index))
 
     def replaced(self, replace: Replace) -> Any:
         """The flow's DataFrame over other reads than its own (`ReaderProxy.replaced`).
@@ -160,8 +172,18 @@ class CodeFlow:
             )
 
     def _check_replay(self) -> None:
+        self._check_rows_show({"dedupe"})
+        if self.operators and explained.has_watermark(self.text):
+            raise CannotReplay(
+                "The flow drops rows that arrive after its watermark, "
+                "so its rows cannot be counted from input files alone."
+            )
+
+    def _check_rows_show(self, without: Collection[str] = DEDUPES) -> None:
+        """Raise `CannotReplay` where a row is not made of rows of the input alone. `without`: operators that only leave
+        rows out."""
         self._check_shown()
-        stateful = [o for o in self.operators if o != "dedupe"]
+        stateful = [o for o in self.operators if o not in without]
         if stateful:
             raise CannotReplay(
                 f"What the flow yields depends on its state ({ops.list_operators(stateful)}), "
@@ -175,11 +197,6 @@ class CodeFlow:
         if chance := by_chance(self.text):
             raise CannotReplay(
                 f"How many rows the flow yields is another number at each run ({', '.join(chance)})."
-            )
-        if self.operators and explained.has_watermark(self.text):
-            raise CannotReplay(
-                "The flow drops rows that arrive after its watermark, "
-                "so its rows cannot be counted from input files alone."
             )
 
     def _called(self, call: Any) -> Any:
@@ -200,7 +217,7 @@ def keeping_repeats() -> Iterator[None]:
     from pyspark.sql.connect.dataframe import DataFrame
 
     frames: Any = DataFrame
-    names = ("dropDuplicates", "drop_duplicates")
+    names = ("dropDuplicates", "drop_duplicates", "dropDuplicatesWithinWatermark")
     before = {name: getattr(frames, name) for name in names}
     for name in names:
         setattr(frames, name, lambda frame, *given, **named: frame)

@@ -231,7 +231,9 @@ class Facts:
         DownstreamReader, ...
     ] = ()  # datasets downstream of the flow's table, in an order in which they can run
     refresh_below: bool = True  # False: a person leaves them as they are
-    bounded: tuple[Finding, ...] = ()  # what a budget kept from being counted
+    findings: tuple[
+        Finding, ...
+    ] = ()  # what a budget kept from being counted, and defaults that the code took
     is_plain: bool = False  # a program of its own, which no Pipelines API runs
     state_refused: bool = False  # the flow fails because its code stores other columns than its state has
     processed: ProcessedInput | None = None  # what a replay would read; None: nobody looked

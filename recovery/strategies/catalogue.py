@@ -68,7 +68,7 @@ def judge_all(facts: Facts) -> tuple[Option, ...]:
     """Every strategy judged; the one that the decision table names is marked as recommended."""
     options = tuple(with_time(facts, with_downstream(facts, judge(facts))) for judge in JUDGES.values())
     best = decide(options, NOT_ASKED).strategy
-    return tuple(o.weighed(recommended=o.strategy == best, findings=facts.bounded) for o in options)
+    return tuple(o.weighed(recommended=o.strategy == best, findings=facts.findings) for o in options)
 
 
 def needs_start(option: Option) -> bool:

@@ -29,7 +29,7 @@ from recovery.contracts.criterion_values import (
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
 from recovery.strategies.sinks import is_compared
-from recovery.verification import topics
+from recovery.verification import row_values, topics
 from recovery.verification.evidence import (
     UNSEEN,
     Evidence,
@@ -40,7 +40,7 @@ from recovery.verification.evidence import (
     new_data_files,
     new_inputs,
 )
-from recovery.verification.finding import CriterionFinding, not_yielded
+from recovery.verification.finding import CriterionFinding, key_of, not_yielded
 
 SHOWN = 5  # names in a sentence
 
@@ -222,8 +222,9 @@ def _rows_compared(expected: ExpectedRows, evidence: Evidence) -> CriterionFindi
         key=measure.key,
         table_only=measure.table_only,
     )
+    measured = row_values.add_values(measured, measure)
     if measure.missing or measure.extra or measure.expected_rows != measure.new_rows:
-        by = _compared_by(expected, measure).capitalize()
+        by = row_values.compared_by(expected, measure).capitalize()
         says = f"{by}: {plural(measure.missing, 'row')} missing, {measure.extra} too many."
         return CriterionFinding(measured, False, says)
     chosen = expected.again  # rows that were read before are read again, and the plan said so
@@ -231,22 +232,13 @@ def _rows_compared(expected: ExpectedRows, evidence: Evidence) -> CriterionFindi
     known = added is not None or measure.looked_up
     if known and not chosen and (added is None or added != measure.duplicates_explained):
         return CriterionFinding(measured, False, "The table has repeats that the input does not explain.")
+    if differs := row_values.differing_values(measure):
+        return replace(differs, measured=measured)
     if unsettled := _open_batch(expected, measure, added):
         return CriterionFinding(measured, None, unsettled)
-    says = f"{plural(measure.new_rows or 0, 'new row')}, {_compared_by(expected, measure)}."
+    says = f"{plural(measure.new_rows or 0, 'new row')}, {row_values.compared_by(expected, measure)}."
     says += _repeats(measure, added or 0, chosen=chosen) + not_yielded(measure.table_only)
     return CriterionFinding(measured, True, says)
-
-
-def _compared_by(expected: ExpectedRows, measure: Measure) -> str:
-    if expected.whole_rows:
-        return (
-            "compared in every column that the code yields"
-            if measure.table_only
-            else "compared in every column"
-        )
-    key = key_of(measure)
-    return f"identified by {key}" if measure.key_from == key else f"identified by {key} ({measure.key_from})"
 
 
 def _open_batch(expected: ExpectedRows, measure: Measure, added: int | None) -> str:
@@ -468,11 +460,6 @@ def _listed(evidence: Evidence) -> set[str]:
 
 def _files(by_source: Mapping[int, Iterable[str]]) -> set[str]:
     return {path for paths in by_source.values() for path in paths}
-
-
-def key_of(measure: Measure) -> str:
-    """By what rows are told apart, in words."""
-    return ", ".join(measure.key) or "the whole row"
 
 
 def _bad_files(missing: Sequence[str], twice: Sequence[str]) -> str:

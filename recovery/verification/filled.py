@@ -8,9 +8,9 @@ from recovery.contracts.criterion_values import (
 )
 from recovery.strategies.common import plural
 from recovery.verification import checks
-from recovery.verification.checks import key_of, unknown, usable
+from recovery.verification.checks import unknown, usable
 from recovery.verification.evidence import Evidence
-from recovery.verification.finding import CriterionFinding
+from recovery.verification.finding import CriterionFinding, key_of
 
 NOT_MEASURED = "The rows that were filled back could not be measured."
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recovery.contracts import criterion_values
+from recovery.spark.api import Measure
 
 
 @dataclass(frozen=True)
@@ -21,3 +22,8 @@ def not_yielded(columns: Sequence[str]) -> str:
         return ""
     verb = "is a column" if len(columns) == 1 else "are columns"
     return f" {', '.join(columns)} {verb} of the table that the code does not yield: not compared."
+
+
+def key_of(measure: Measure) -> str:
+    """By what rows are told apart, in words."""
+    return ", ".join(measure.key) or "the whole row"

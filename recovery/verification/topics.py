@@ -13,6 +13,7 @@ from recovery.contracts.criterion_values import (
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
 from recovery.verification.finding import CriterionFinding
+from recovery.verification.row_values import differing_values
 
 
 def every_row_once(expected: ExpectedRows, measure: Measure) -> CriterionFinding:
@@ -29,6 +30,7 @@ def every_row_once(expected: ExpectedRows, measure: Measure) -> CriterionFinding
         perhaps_sent_by_a_failed_attempt=measure.margin_rows,
         of_others=measure.strange,
         key=measure.key,
+        other_values=None if measure.values is None else measure.values.rows,
     )
     if measure.repeated is None:
         return CriterionFinding(
@@ -52,6 +54,8 @@ def every_row_once(expected: ExpectedRows, measure: Measure) -> CriterionFinding
         return CriterionFinding(measured, None, f"Identified by {key}: {says}")
     if measure.strange:
         return CriterionFinding(measured, None, written_by_others(measure).why)
+    if differs := differing_values(measure):
+        return CriterionFinding(measured, None, differs.why)
     return CriterionFinding(
         measured, True, f"{plural(measure.new_rows or 0, 'record')}, identified by {key}."
     )

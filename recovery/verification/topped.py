@@ -7,9 +7,9 @@ from recovery.contracts.criterion_values import (
     MeasuredInput,
 )
 from recovery.strategies.common import plural
-from recovery.verification.checks import key_of, unknown, usable
+from recovery.verification.checks import unknown, usable
 from recovery.verification.evidence import Evidence
-from recovery.verification.finding import CriterionFinding
+from recovery.verification.finding import CriterionFinding, key_of
 
 NOT_MEASURED = "The whole table could not be compared with the committed input."
 

@@ -12,9 +12,9 @@ from recovery.contracts.criterion_values import (
 )
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
-from recovery.verification.checks import key_of, names_of, unknown, usable
+from recovery.verification.checks import names_of, unknown, usable
 from recovery.verification.evidence import Evidence, OldFiles
-from recovery.verification.finding import CriterionFinding
+from recovery.verification.finding import CriterionFinding, key_of
 
 
 def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -> CriterionFinding:

@@ -47,6 +47,7 @@ from recovery.workflow import (
     topping,
 )
 from recovery.workflow.budgets import not_counted
+from recovery.workflow.defaults import list_defaults_taken
 from recovery.workflow.flow_snapshot import (
     NO_COUNTS,
     FlowSnapshot,
@@ -211,7 +212,7 @@ def facts_of(
     `old_files`: the code of the last good update, where it is known. `shared`: what other flows share with this one.
     `ask`: how Spark is asked of the code; None: each time.
     """
-    flow = snapshot.flow
+    flow, is_plain = snapshot.flow, snapshot.flow.pipeline.workspace.has_streams
     studied = _study_both_codes(snapshot, new_files, old_files, key, wishes, ask or _each_time)
     found, new_study, old_study = studied.found, studied.new, studied.old
     new_code = code_facts(new_files, new_study)
@@ -248,9 +249,9 @@ def facts_of(
         usual_update_seconds=snapshot.usual_seconds,
         rows_per_second=snapshot.rows_per_second,
         output_mode=read_mode(new_study),
-        state_mode=mode_of_state(new_study, old_study, is_plain=flow.pipeline.workspace.has_streams),
-        bounded=not_counted(new_study.bounded),
-        is_plain=flow.pipeline.workspace.has_streams,
+        state_mode=mode_of_state(new_study, old_study, is_plain=is_plain),
+        findings=(*not_counted(new_study.bounded), *list_defaults_taken(new_study, is_plain=is_plain)),
+        is_plain=is_plain,
         processed=measure_processed(found.sources) if new_code.operators else None,
         scratch=bool(snapshot.storage),
         drops_dedupe=_drops_dedupe(snapshot.checkpoint, new_code, old_code),

@@ -113,7 +113,7 @@ COUNTS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], .
         SIMPLE,
         (row(1), row(2)),
         (row(1), row(1)),
-        CommittedComparison(rows=2, absent=1, absent_keys=1, extra=1),
+        CommittedComparison(rows=2, absent=1, absent_keys=1, extra=1, extra_keys=1, differing=0),
     ),
     "a row of the table comes from no input": (
         SIMPLE,

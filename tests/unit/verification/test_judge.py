@@ -12,6 +12,7 @@ from recovery.contracts import codec
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.criterion_values import ExpectedOthers, MeasuredOthers
 from recovery.contracts.measured import JudgedCriterion
+from recovery.spark.api import RowValues
 from recovery.verification.checks import nothing_else_changed
 from recovery.verification.criteria import REQUIRED, says
 from recovery.verification.evidence import Evidence, FirstBatch, FurtherUpdate, batches, new_inputs
@@ -161,6 +162,28 @@ NUMBERS: list[tuple[str, str, dict[str, Any], bool | None]] = [
     ("unexplained repeats", "EVERY_ROW_ONCE", {"repeats_added": 3}, False),
     ("repeats not counted", "EVERY_ROW_ONCE", {"repeats_added": None}, False),
     ("not compared", "EVERY_ROW_ONCE", {"missing": None, "problem": "It cannot be replayed."}, None),
+    ("other values", "EVERY_ROW_ONCE", {"values": RowValues(2, ("amount",))}, False),
+    (
+        "other values, perhaps of a function",
+        "EVERY_ROW_ONCE",
+        {"values": RowValues(2, ("amount",), rests_on_more=True)},
+        None,
+    ),
+    ("a column is absent", "EVERY_ROW_ONCE", {"values": RowValues(absent=("day",))}, False),
+    (
+        "a column is absent and there is no row",
+        "EVERY_ROW_ONCE",
+        {
+            "values": RowValues(absent=("day",)),
+            "new_rows": 0,
+            "expected_rows": 0,
+            "repeats_added": 0,
+            "duplicates_explained": 0,
+        },
+        True,
+    ),
+    ("the code's values", "EVERY_ROW_ONCE", {"values": RowValues(0, rests_on_more=True)}, True),
+    ("values not compared", "EVERY_ROW_ONCE", {"values": RowValues()}, True),
     ("another count", "COUNTS_EQUAL_FORECAST", {"new_rows": 5}, False),
     ("no count", "COUNTS_EQUAL_FORECAST", {"new_rows": None}, None),
 ]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.sinks.base import SinkReport
-from recovery.spark.api import Measure
+from recovery.spark.api import Measure, RowValues
 from recovery.strategies.sinks import ON_TABLES
 from recovery.verification.evidence import FurtherUpdate
 from recovery.verification.judge import judge
@@ -46,6 +46,7 @@ def test_records_that_equal_the_expected_rows_are_proven_and_nothing_is_asked_of
         ({"failed_rows": 2}, {"EVERY_ROW_ONCE": False}),
         ({"margin_rows": 1}, {"EVERY_ROW_ONCE": None}),
         ({"failed_rows": 2, "margin_rows": 1}, {"EVERY_ROW_ONCE": False}),
+        ({"values": RowValues(2, ("value",))}, {"EVERY_ROW_ONCE": None}),
         ({"extra": 2, "strange": 2, "new_rows": 6}, {"EVERY_ROW_ONCE": None, "COUNTS_EQUAL_FORECAST": None}),
         (
             {"missing": 1, "extra": 1, "strange": 1},
@@ -62,6 +63,7 @@ def test_records_that_equal_the_expected_rows_are_proven_and_nothing_is_asked_of
         "sent by a failed attempt",
         "perhaps sent",
         "sent, perhaps more",
+        "other values",
         "of others",
         "one is wrong",
         "counted only",
