@@ -62,6 +62,18 @@ class BudgetBound:
 
 
 @dataclass(frozen=True)
+class TableMisfit:
+    """How code would write files beside which those of a table by its path can no longer be read."""
+
+    columns: tuple[Text, ...] = ()
+    """Columns, nested ones too, that it writes with another type, or no longer."""
+    before: tuple[Text, ...] = ()
+    """Columns by which the table's files lie in folders."""
+    after: tuple[Text, ...] = ()
+    """The same of the code's files."""
+
+
+@dataclass(frozen=True)
 class RowOrigin:
     """A file that yields a missing row."""
 

@@ -11,6 +11,7 @@ from pydantic import (
     model_validator,
 )
 
+from recovery.contracts.amounts import RowAmount
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.effort import Effort
 from recovery.contracts.findings import Finding
@@ -239,6 +240,11 @@ class Option(Value):
     def weighed(self, *, recommended: bool, findings: tuple[Finding, ...]) -> "Option":
         """The same option beside the others: whether it is the one to recommend, with further findings."""
         return self._with(recommended=recommended, findings=(*self.findings, *findings))
+
+    def with_loss(self, lost: RowAmount, finding: Finding) -> "Option":
+        """The same option with another loss, and the finding that explains it."""
+        forecast = self.forecast.model_copy(update={"lost": lost})
+        return self._with(forecast=forecast, findings=(*self.findings, finding))
 
     def _with(self, **changed: Any) -> "Option":
         return self.model_copy(update=changed)

@@ -105,6 +105,7 @@ def _count_rows(
         notes.append(f"There is no table {request['table']} yet.")
     # Delta, Iceberg and Parquet know it without a row being read
     study = replace(study, table_rows=None if held is None else held.count())
+    study = replace(study, misfit=misread.forecast_misfit(spark, request.get("table") or "", flow))
     try:
         frames = _frames_by_label(flow, request)
     except CannotReplay as problem:  # the table can be counted all the same

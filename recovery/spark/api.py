@@ -17,6 +17,7 @@ from recovery.contracts.measured import (
     RowOrigin,
     Rows,
     Sample,
+    TableMisfit,
     Text,
     WholeComparison,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "Sample",
     "Study",
     "StudyRequest",
+    "TableMisfit",
     "TablePlace",
     "TableRowCount",
     "WholeComparison",
@@ -171,7 +173,8 @@ class Study:
     plan shows, None: not known. `watermarked`: whether the code names a watermark; None: not known. `lacking`,
     `committed`: as was asked; None: not compared. `unset_variables`, `unset_settings`: names that the code asked for in
     its environment or among Spark's settings, and that have no value where it is studied: it takes a default, and a run
-    may take another value. Secrets are left out.
+    may take another value. Secrets are left out. `misfit`: of a file table by its path, Parquet or ORC; None: none, or
+    not looked at.
     """
 
     operators: tuple[Text, ...] | None = None
@@ -203,6 +206,7 @@ class Study:
     committed: CommittedComparison | None = None
     unset_variables: tuple[Text, ...] = ()
     unset_settings: tuple[Text, ...] = ()
+    misfit: TableMisfit | None = None
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,7 @@ class CodeFlow:
         self.sources = [dict(source) for source in self.numbered.sources]
         self.reader.sources, self.reader.by_text = self.sources, self.numbered.by_text
         self.sink = sink
+        self.partitions: tuple[str, ...] | None = _partitions(definitions, self._flow) if plain else None
         self.operators = explained.operators(self.text)
         self.dedupe = _dedupe(self.text)
 
@@ -275,3 +276,9 @@ def _sink(definitions: Definitions, target: str) -> dict[str, Any] | None:
         return None
     options = {str(name): str(value) for name, value in found.options.items()}
     return {"name": found.name, "format": found.format.lower(), "options": options}
+
+
+def _partitions(definitions: Definitions, flow: Any) -> tuple[str, ...]:
+    """Columns by whose values the files of a program's sink lie in folders of their own."""
+    sink = definitions.sinks.get(".".join(parts_of(flow.target)))
+    return () if sink is None else tuple(sink.partitions)

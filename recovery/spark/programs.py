@@ -82,6 +82,7 @@ class ProgramQuery:
     mode: str = "append"
     table: str = ""
     function: str = ""  # foreachBatch or foreach
+    partitions: tuple[str, ...] = ()  # columns by whose values files lie in folders of their own
     problem: BadCode | None = None  # why it is not known what a run would start
 
     @property
@@ -144,7 +145,11 @@ def load(spark: Any, laid: LaidProgram, request: Mapping[str, Any]) -> Definitio
     found.flows.append(
         SimpleNamespace(name=flow, target=flow, func=lambda: run(base).frame, spark_conf={}, mode=chosen.mode)
     )
-    told = {"format": "foreachBatch" if chosen.function else chosen.format, "options": chosen.options}
+    told = {
+        "format": "foreachBatch" if chosen.function else chosen.format,
+        "options": chosen.options,
+        "partitions": chosen.partitions,
+    }
     found.sinks[".".join(parts_of(flow))] = SimpleNamespace(name=chosen.table or flow, **told)
     return found
 
@@ -502,7 +507,7 @@ class _Writer:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *args, **kwargs: self  # trigger, partitionBy, clusterBy, and what comes later
+        return lambda *args, **kwargs: self  # trigger, clusterBy, and what comes later
 
     def format(self, source: str) -> "_Writer":
         self._query.format = plain_text(source).lower()
@@ -519,6 +524,11 @@ class _Writer:
 
     def outputMode(self, mode: str) -> "_Writer":
         self._query.mode = plain_text(mode).lower()
+        return self
+
+    def partitionBy(self, *columns: Any) -> "_Writer":
+        listed = columns[0] if len(columns) == 1 and isinstance(columns[0], (list, tuple)) else columns
+        self._query.partitions = tuple(plain_text(column) for column in listed)
         return self
 
     def queryName(self, name: str) -> "_Writer":
@@ -550,7 +560,8 @@ class _Writer:
         for name, take in (("outputMode", self.outputMode), ("queryName", self.queryName)):
             if value := told.pop(name, None):
                 take(value)
-        told.pop("partitionBy", None)
+        if columns := told.pop("partitionBy", None):
+            self.partitionBy(*([columns] if isinstance(columns, str) else columns))
         self.options(**told)
 
     def _noted(self) -> UnstartedQuery:

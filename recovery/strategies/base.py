@@ -8,6 +8,7 @@ from typing import Any
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, StateOperator
+from recovery.contracts.measured import TableMisfit
 from recovery.contracts.option import Blocker
 from recovery.sinks.base import SinkReport
 from recovery.sinks.earlier import EarlierTable
@@ -234,6 +235,10 @@ class Facts:
     findings: tuple[
         Finding, ...
     ] = ()  # what a budget kept from being counted, and defaults that the code took
+    misfit: TableMisfit | None = (
+        None  # how the new code would write files beside which those of the table are misread
+    )
+    old_misfit: TableMisfit | None = None  # the same of the last good code
     is_plain: bool = False  # a program of its own, which no Pipelines API runs
     state_refused: bool = False  # the flow fails because its code stores other columns than its state has
     processed: ProcessedInput | None = None  # what a replay would read; None: nobody looked

@@ -22,6 +22,7 @@ from recovery.strategies.base import Facts
 from recovery.strategies.deciding import NOT_ASKED, decide
 from recovery.strategies.downstream import with_downstream
 from recovery.strategies.effort import with_time
+from recovery.strategies.misfit import with_misfit
 
 # those that a plan can be sealed for
 EXECUTABLE = (
@@ -66,7 +67,10 @@ JUDGES: Mapping[str, Callable[[Facts], Option]] = {
 
 def judge_all(facts: Facts) -> tuple[Option, ...]:
     """Every strategy judged; the one that the decision table names is marked as recommended."""
-    options = tuple(with_time(facts, with_downstream(facts, judge(facts))) for judge in JUDGES.values())
+    options = tuple(
+        with_time(facts, with_downstream(facts, with_misfit(facts, judge(facts))))
+        for judge in JUDGES.values()
+    )
     best = decide(options, NOT_ASKED).strategy
     return tuple(o.weighed(recommended=o.strategy == best, findings=facts.findings) for o in options)
 

@@ -251,6 +251,8 @@ def facts_of(
         output_mode=read_mode(new_study),
         state_mode=mode_of_state(new_study, old_study, is_plain=is_plain),
         findings=(*not_counted(new_study.bounded), *list_defaults_taken(new_study, is_plain=is_plain)),
+        misfit=new_study.misfit,
+        old_misfit=old_study.misfit if old_study else None,
         is_plain=is_plain,
         processed=measure_processed(found.sources) if new_code.operators else None,
         scratch=bool(snapshot.storage),

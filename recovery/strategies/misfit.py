@@ -1,0 +1,46 @@
+"""What every strategy says where the code writes files beside which those of the table can no longer be read. Pure."""
+
+from recovery.checkpoints.report import Finding, Severity
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.measured import TableMisfit
+from recovery.contracts.names import Strategy
+from recovery.contracts.option import Option
+from recovery.strategies.base import Facts
+
+EMPTIES = (Strategy.FULL_REFRESH, Strategy.BACKFILL)
+"""Strategies after which no file of before is left."""
+
+
+def with_misfit(facts: Facts, option: Option) -> Option:
+    """The option as it is where its code goes on with files like those of the table; else its loss is not known."""
+    misfit = facts.old_misfit if option.strategy == Strategy.REVERT else facts.misfit
+    if misfit is None or option.strategy in EMPTIES:
+        return option
+    says = " ".join(_sentences(misfit))
+    finding = Finding(
+        "TABLE_MISFIT",
+        Severity.WARNING,
+        says,
+        "Write into a new table, or write files like those of the table.",
+    )
+    lost = RowAmount(rows=None, bound=Bound.UNKNOWN, why=says)
+    return option.with_loss(lost, finding)
+
+
+def _sentences(misfit: TableMisfit) -> list[str]:
+    says = []
+    if misfit.columns:
+        says.append(
+            f"The code writes {', '.join(misfit.columns)} in other types than the files of the table have: one schema "
+            "does not read both, so earlier rows can read as null, or not at all."
+        )
+    if misfit.before != misfit.after:
+        before, after = (
+            f"by {', '.join(names)}" if names else "without partitions"
+            for names in (misfit.before, misfit.after)
+        )
+        says.append(
+            f"The files of the table lie {before}, and the code writes {after}: readers then miss the earlier rows, or "
+            "fail."
+        )
+    return says

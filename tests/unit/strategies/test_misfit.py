@@ -1,0 +1,34 @@
+"""No loss is exact where the code writes files beside which those of the table can no longer be read."""
+
+import pytest
+
+from recovery.contracts.amounts import Bound
+from recovery.contracts.measured import TableMisfit
+from recovery.strategies.misfit import EMPTIES
+from tests.unit.strategies.facts import facts
+from tests.unit.strategies.streams import options
+
+TYPES = TableMisfit(columns=("amount",))
+FOLDERS = TableMisfit(after=("day",))
+
+
+@pytest.mark.parametrize("misfit", [TYPES, FOLDERS], ids=["types", "folders"])
+def test_every_strategy_that_keeps_the_files_names_it_and_forecasts_no_exact_loss(
+    misfit: TableMisfit,
+) -> None:
+    for strategy, option in options(facts(misfit=misfit)).items():
+        of_new_code = strategy not in (*EMPTIES, "revert")
+        assert ("TABLE_MISFIT" in [f.code for f in option.findings]) is of_new_code, strategy
+        if of_new_code:
+            assert (option.forecast.lost.rows, option.forecast.lost.bound) == (None, Bound.UNKNOWN)
+
+
+def test_the_code_that_a_revert_puts_back_is_held_to_its_own_files() -> None:
+    for given, named in (({"misfit": TYPES}, False), ({"old_misfit": TYPES}, True)):
+        option = options(facts(**given))["revert"]
+        assert ("TABLE_MISFIT" in [f.code for f in option.findings]) is named
+
+
+def test_code_that_fits_changes_nothing() -> None:
+    assert all(o.forecast.lost.bound is not None for o in options(facts()).values())
+    assert "TABLE_MISFIT" not in [f.code for o in options(facts()).values() for f in o.findings]
