@@ -12,6 +12,7 @@ from recovery.contracts.positions import AddedSource, DroppedSource, SourceMappi
 from recovery.sources import mapping, position_view
 from recovery.sources.mapping import MappingProposal
 from recovery.strategies.base import Facts
+from recovery.strategies.source_places import list_moved
 from recovery.strategies.sources import all_again, nothing_in
 
 CARRIED_OVER = "their positions cannot be carried over one to one. Put the sources back, or {}."
@@ -125,7 +126,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     """What becomes of each source that was added or dropped, or stands in another place."""
     found = propose_mapping(facts)
     if found is None:
-        return ()
+        return () if facts.source_map else tuple(list_moved(facts.sources))
     told = [
         Finding(
             "SOURCE_DROPPED", Severity.WARNING, d.says, "Put the source back, unless you no longer need it."
