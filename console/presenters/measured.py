@@ -94,8 +94,13 @@ def _growth_text(measured: MeasuredGrowth | MeasuredFilledGrowth) -> str:
 def _every_row(measured: MeasuredRowsOnce) -> str:
     text = f"{format_number(measured.found)} of {format_count(measured.expected, 'row')}"
     repeats = f", {format_number(measured.repeats_added)} repeat a key" if measured.repeats_added else ""
-    other = f", {format_number(measured.other_values)} with other values" if measured.other_values else ""
-    alone = (*measured.table_only, *measured.left_out)
+    which = f" in {', '.join(measured.differing)}" if measured.differing else ""
+    other = (
+        f", {format_number(measured.other_values)} with other values{which}" if measured.other_values else ""
+    )
+    alone = (*measured.table_only, *measured.left_out, *measured.absent)
+    if measured.values_compared is False and not measured.absent:
+        alone = (*alone, "other columns")
     left = f"; {', '.join(alone)} not compared" if alone else ""
     missing, extra = format_number(measured.missing), format_number(measured.extra)
     return f"{text}, {missing} missing, {extra} too many{other}{repeats}{left}"

@@ -268,13 +268,16 @@ class MeasuredRowsOnce(MeasuredValue):
     """The columns by which rows are identified; (): the whole row."""
     table_only: tuple[str, ...] = ()
     """Columns that the code does not yield, which were not compared."""
+    values_compared: Flag | None = None
+    """Whether the columns beyond the key were compared; None: rows are compared in every column anyway."""
     other_values: Number | None = None
-    """New rows that are identified by the key, and equal no row that the code makes of the new input; None: that was
-    not compared, or rows are compared in every column anyway."""
+    """New rows that equal no row that the code makes of the new input; None: not compared so."""
     differing: tuple[str, ...] = ()
     """Columns in which those have another value."""
     left_out: tuple[str, ...] = ()
     """Columns that were not compared, as two runs of the code fill them otherwise, or as their types differ."""
+    absent: tuple[str, ...] = ()
+    """Columns that the table does not have."""
 
 
 class MeasuredRecordsOnce(MeasuredValue):
@@ -298,6 +301,8 @@ class MeasuredRecordsOnce(MeasuredValue):
     """The parts of a record by which they are identified; (): key and value."""
     other_values: Number | None = None
     """Records that are identified by one part, and equal none that the code makes; None: not compared."""
+    left_out: tuple[str, ...] = ()
+    """Parts that were not compared, as two runs of the code fill them otherwise."""
 
 
 class MeasuredKeys(MeasuredValue):

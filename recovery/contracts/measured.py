@@ -41,6 +41,8 @@ class BoundedBy(StrEnum):
     """Whether files that were rewritten hold the rows of those in whose place they came."""
     VERSIONS = "versions"
     """Two whole versions of a Delta table."""
+    VALUES = "values"
+    """Columns beyond the key of new rows."""
 
 
 # Those that Spark answers with are plain dataclasses: an answer may come from a newer release, and what is not known of

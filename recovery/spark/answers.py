@@ -1,7 +1,7 @@
 """The answers, as `recovery.spark.api` has them, made of session, definitions, replay and counts (child only)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +22,30 @@ from recovery.spark.api import (
     TYPES_DIFFER,
     UNSEEN_STREAM,
     WHOLE_ROW,
-    BoundedBy,
     BudgetBound,
     Limit,
     Measure,
     RowOrigin,
+    RowValues,
     Sample,
     Study,
     TableRowCount,
     WholeComparison,
 )
 from recovery.spark.backups import CommittedComparison, TableGap, ToppedRows
-from recovery.spark.catalog import describe, path_of, sql_name, table
+from recovery.spark.catalog import describe, table
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.definitions import BadCode
 from recovery.spark.explained import dedupes_last
-from recovery.spark.lookups import OverBudget, budgets_of, check_size, limited, occurring
+from recovery.spark.lookups import OverBudget, budgets_of, occurring
 from recovery.spark.origins import find_origins
-from recovery.spark.paths import literal, plain
+from recovery.spark.paths import literal
+from recovery.spark.programs_words import FUNCTION
 from recovery.spark.rehearsing import Request
 from recovery.spark.replay import CannotReplay, UnseenStream
-from recovery.spark.row_values import measure_values
+from recovery.spark.row_values import WrittenRows, measure_values
 from recovery.spark.session import driver_of, lost_contact
+from recovery.spark.table_sides import TableRows, add_columns, count_sides, read_files, read_sides
 from recovery.spark.unsure import by_order
 
 
@@ -93,6 +95,7 @@ def _describe_flow(spark: Any, flow: CodeFlow) -> Study:
         watermarked=explained.has_watermark(flow.text),
         unset_variables=tuple(flow.unset.variables),
         unset_settings=tuple(flow.unset.settings),
+        absent_files=flow.absent_files,
     )
 
 
@@ -105,7 +108,7 @@ def _count_rows(
         notes.append(f"There is no table {request['table']} yet.")
     # Delta, Iceberg and Parquet know it without a row being read
     study = replace(study, table_rows=None if held is None else held.count())
-    study = replace(study, misfit=misread.forecast_misfit(spark, request.get("table") or "", flow))
+    study = replace(study, misfit=misread.forecast_misfit(flow, request.get("table") or "", held))
     try:
         frames = _frames_by_label(flow, request)
     except CannotReplay as problem:  # the table can be counted all the same
@@ -241,15 +244,6 @@ def _count_by_file(flow: CodeFlow, known: Sequence[str], notes: list[str]) -> di
     return counts or {}
 
 
-@dataclass(frozen=True)
-class TableRows:
-    """The rows of a table before and after a rerun. `whole`: `found` is the whole table, else what was written."""
-
-    old: Any | None
-    found: Any
-    whole: bool
-
-
 def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
     """What a rerun wrote beside what it had to write. Raises `Refused` where the code itself cannot be run."""
     from pyspark.errors import PySparkException
@@ -270,7 +264,7 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
     except BadCode as error:
         raise Refused(str(error)) from error
     try:
-        now = _add_columns(spark, request, place, now)
+        now = add_columns(spark, request, place, now)
         measure = replace(_compare_rows(spark, flow, request, place, now), table_rows=measure.table_rows)
     except BadCode as error:
         raise Refused(str(error)) from error
@@ -289,22 +283,6 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
     return replace(measure, sources=tuple(flow.sources), whole=whole, misread=tuple(changed))
 
 
-def _add_columns(spark: Any, request: Request, place: Mapping[str, str], now: Any) -> Any:
-    """The table with the columns that its new files add: one that is named by its path has no schema but that of any
-    one of its files."""
-    files = request.get("new_files")
-    if path_of(request["table"]) is None or place["provider"] == "delta" or not files:
-        return now
-    known = {name.lower() for name in now.columns}
-    reader = spark.read.format(place["provider"]).option("basePath", place["location"])
-    written = reader.option("mergeSchema", "true").load([literal(f) for f in files]).schema
-    more = [column for column in written.fields if column.name.lower() not in known]
-    if not more:
-        return now
-    schema = type(written)([*now.schema.fields, *more])
-    return spark.read.format(place["provider"]).schema(schema).load(place["location"])
-
-
 def count_table(spark: Any, name: str, files: Sequence[str] | None) -> TableRowCount:
     """Rows of the table, or of those of its data files that `files` names."""
     now = table(spark, name)
@@ -312,7 +290,7 @@ def count_table(spark: Any, name: str, files: Sequence[str] | None) -> TableRowC
         return TableRowCount(None)
     if files is None:
         return TableRowCount(now.count())
-    held = _read_files(spark, describe(spark, name), now, files)
+    held = read_files(spark, describe(spark, name), now, files)
     return TableRowCount(0 if held is None else held.count())
 
 
@@ -334,7 +312,7 @@ def _compare_rows(
     if request.get("deduplicated"):
         measure = _compare_deduplicated(spark, flow, request, now, key)
         return replace(measure, key=identity, key_from=key_from)
-    held, filled, topped = _read_sides(spark, request, place, now), None, None
+    held, filled, topped = read_sides(spark, request, place, now), None, None
     try:
         expected = _expected(spark, flow, request, held)
         if request.get("filled"):
@@ -352,20 +330,12 @@ def _compare_rows(
         origins = _find_origins(spark, flow, files, held, apart, measure.samples["missing"])
         measure = replace(measure, origins=tuple(origins))
         if apart.by_key_alone and len(key) < len(flow.columns) and not (filled or topped):
-            inputs, slices = _new_input(request)
-            values = measure_values(
-                spark,
-                flow.text,
-                lambda: flow.batch_with_all_rows(inputs, slices),
-                held.found,
-                held.old if held.whole else None,
-                key,
-                budgets_of(request).lookup,
-            )
-            measure = replace(measure, values=values)
+            before = held.old if held.whole else None
+            written = WrittenRows(held.found, before, place["provider"])
+            measure = _add_values(spark, flow, request, measure, written, key)
     except (CannotReplay, counting.NoSuchColumn, counting.NotComparable) as error:
         code = TYPES_DIFFER if isinstance(error, counting.NotComparable) else ""
-        measure = replace(_count_sides(held), problem=str(error), problem_code=code)
+        measure = replace(count_sides(held), problem=str(error), problem_code=code)
     return replace(
         measure,
         key=identity,
@@ -374,6 +344,27 @@ def _compare_rows(
         filled=filled,
         topped=topped,
     )
+
+
+def _add_values(
+    spark: Any, flow: CodeFlow, request: Request, measure: Measure, written: WrittenRows, key: Sequence[str]
+) -> Measure:
+    """With the columns beyond the key. Where rows are missing, or none is new, there is nothing to add."""
+    if measure.missing or measure.extra or not measure.new_rows:
+        return measure
+    if (flow.sink or {}).get("format") == FUNCTION:  # what it makes of a row, it alone knows
+        return replace(measure, values=RowValues())
+    inputs, slices = _new_input(request)
+
+    def make() -> Any:
+        rows = flow.batch_with_all_rows(inputs, slices)
+        return topics.make_records(rows) if request.get("topic") else rows
+
+    values = measure_values(
+        spark, make, written, key, budgets_of(request).lookup, rests_on_more=flow.rests_on_more
+    )
+    bounded = measure.bounded if values.bounded is None else (*measure.bounded, values.bounded)
+    return replace(measure, values=values, bounded=bounded)
 
 
 def _compare_deduplicated(
@@ -481,13 +472,7 @@ def _measure_topic(spark: Any, request: Request, folder: Path) -> Measure:
         )
         compared = topics.compare_records(expected, sent, failed, columns, counting.SAMPLES, margin=margin)
         if len(columns) < len(topics.COLUMNS):
-            inputs, slices = _new_input(request)
-
-            def make() -> Any:
-                return topics.make_records(flow.batch_with_all_rows(inputs, slices))
-
-            values = measure_values(spark, flow.text, make, sent, None, columns, budgets_of(request).lookup)
-            compared = replace(compared, values=values)
+            compared = _add_values(spark, flow, request, compared, WrittenRows(sent), columns)
         return replace(compared, key=measure.key, key_from=key_from)
     except BadCode as error:
         raise Refused(str(error)) from error
@@ -497,69 +482,6 @@ def _measure_topic(spark: Any, request: Request, folder: Path) -> Measure:
         if lost_contact(error):
             raise
         return replace(measure, problem=f"The records could not be compared: {flow.says(error)}")
-
-
-def _read_sides(spark: Any, request: Request, place: Mapping[str, str], now: Any) -> TableRows:
-    version = request.get("old_version")
-    if version is None:
-        old = _read_files(spark, place, now, request["old_files"])
-        written = _read_files(spark, place, now, request["new_files"])
-        return TableRows(old, now.where("false") if written is None else written, whole=False)
-    if version < 0:
-        return TableRows(None, now, whole=True)
-    since, limit, name = request.get("since"), budgets_of(request).versions, request["table"]
-    old = slicing.align_columns(_at(spark, name, version), now.schema)
-    moved = () if since is None else since["rewritten"]
-    if since is not None and all(_same_rows(spark, name, place, now, one, limit) for one in moved):
-        return TableRows(old, _of_log(spark, name, place, now, since["written"]), whole=False)
-    check_size(old, limit, BoundedBy.VERSIONS)
-    return TableRows(old, now, whole=True)
-
-
-def _at(spark: Any, name: str, version: int) -> Any:
-    return spark.read.option("versionAsOf", str(version)).table(sql_name(name))
-
-
-def _of_log(spark: Any, name: str, place: Mapping[str, str], now: Any, part: slicing.Slice) -> Any:
-    """Rows of data files of a Delta table, as its log names them."""
-    if not part["versions"]:
-        return now.where("false")
-
-    def parquet(schema: Any, paths: Sequence[str]) -> Any:
-        reader = spark.read.format("parquet").schema(schema).option("basePath", plain(place["location"]))
-        return reader.load(list(paths))
-
-    def read(options: Mapping[str, str]) -> Any:
-        return spark.read.options(**options).table(sql_name(name))
-
-    return slicing.delta(read, parquet, place["location"], now, [part])
-
-
-def _same_rows(
-    spark: Any, name: str, place: Mapping[str, str], now: Any, rewritten: Mapping[str, Any], limit: Limit
-) -> bool:
-    """Whether the files that a commit put in the place of others hold their rows. Raises `OverBudget`."""
-    if limit.bytes is not None and rewritten["size"] > limit.bytes:
-        raise OverBudget(BudgetBound(BoundedBy.REWRITTEN, rewritten["size"], limit.bytes))
-    sides = [_of_log(spark, name, place, now, rewritten[side]) for side in ("gone", "came")]
-    counts = counting.tallied(sides, [now.columns, now.columns])
-    with limited(spark, limit, BoundedBy.REWRITTEN):
-        return not counts.where("n0 != n1").limit(1).collect()
-
-
-def _count_sides(held: TableRows) -> Measure:
-    """What can be said of the table alone, where the input cannot be replayed."""
-    if held.whole and held.old is not None:
-        apart = counting.ComparedColumns.by(held.found.columns)
-        rows = counting.compare_versions(held.old, held.found.where("false"), held.found, apart, 0)
-        return Measure(
-            old_rows=rows.old_rows,
-            new_rows=rows.new_rows,
-            listed_rows=rows.listed_rows,
-            vanished=rows.vanished,
-        )
-    old_rows, new_rows = (0 if frame is None else frame.count() for frame in (held.old, held.found))
-    return Measure(old_rows=old_rows, new_rows=new_rows, listed_rows=old_rows + new_rows)
 
 
 def _expected(spark: Any, flow: CodeFlow, request: Request, held: TableRows) -> Any:
@@ -603,12 +525,3 @@ def _unseen(expected: Any, old: Any, dedupe: Sequence[str]) -> Any:
     beside = expected.withColumns(dict(zip(asked, columns[0], strict=True)))
     same = comparable.equal_on(beside, known, zip(asked, names, strict=True))
     return beside.join(known, same, "left_anti").drop(*asked)
-
-
-def _read_files(spark: Any, place: Mapping[str, str], held: Any, files: Sequence[str]) -> Any | None:
-    """Rows of the named data files with the table's own schema; None where none is named."""
-    if not files:
-        return None
-    reader = spark.read.format(place["provider"]).schema(held.schema)
-    reader = reader.option("basePath", place["location"])
-    return reader.load([literal(f) for f in files])

@@ -171,10 +171,10 @@ class Study:
     `varies`: by what the state that the code builds of one input may differ from run to run: other relations,
     functions of people's own, such as yield another value each time or go by the order of rows; (): by nothing that the
     plan shows, None: not known. `watermarked`: whether the code names a watermark; None: not known. `lacking`,
-    `committed`: as was asked; None: not compared. `unset_variables`, `unset_settings`: names that the code asked for in
-    its environment or among Spark's settings, and that have no value where it is studied: it takes a default, and a run
-    may take another value. Secrets are left out. `misfit`: of a file table by its path, Parquet or ORC; None: none, or
-    not looked at.
+    `committed`: as was asked; None: not compared. `unset_variables`, `unset_settings`, `absent_files`: what the
+    code asked for in its environment, among Spark's settings or on disk, and what is not there where it is studied: it
+    takes a default, and a run may take another value. Secrets are left out. `misfit`: of a file table by its path,
+    Parquet or ORC; None: none, or not looked at.
     """
 
     operators: tuple[Text, ...] | None = None
@@ -206,6 +206,7 @@ class Study:
     committed: CommittedComparison | None = None
     unset_variables: tuple[Text, ...] = ()
     unset_settings: tuple[Text, ...] = ()
+    absent_files: tuple[Text, ...] = ()
     misfit: TableMisfit | None = None
 
 
@@ -307,15 +308,18 @@ class ChangesSince:
 class RowValues:
     """Written rows that are identified by a key, beside every row that the code makes of the new input, in all columns.
     `rows`: those that equal none of these; None: not compared. `columns`: where a row with their key has another value.
-    `left_out`: columns that were not compared, as two runs of the code fill them otherwise, or as their types differ;
-    `absent`: columns that the table does not have, so nothing was compared. `rests_on_more`: the values rest on more
-    than the input, such as a function of Python or a table that is joined."""
+    `left_out`: columns that were not compared, as two runs of the code fill them otherwise; `other_types`: nor these,
+    as one type does not hold both sides' values; `absent`: columns that the table does not have, so nothing was
+    compared. `rests_on_more`: rows differ, and may do so by more than the code: a function of Python, a file or table
+    that it reads, the day of its run, a format that does not keep each value. `bounded`: the budget that was met."""
 
     rows: Rows | None = None
     columns: tuple[Text, ...] = ()
     left_out: tuple[Text, ...] = ()
+    other_types: tuple[Text, ...] = ()
     absent: tuple[Text, ...] = ()
     rests_on_more: bool = False
+    bounded: BudgetBound | None = None
 
 
 @dataclass(frozen=True)
@@ -335,7 +339,8 @@ class Measure:
     where its log says that no commit took one away, and what was rewritten was compared; None for a file table.
     `misread`: columns, nested ones too, that new data files of a table by its path have with another type than those of
     before, or no longer: no one schema reads both, so a reader gets other values in either, or none.
-    `values`: the columns beyond the key, where rows are compared by a key alone; None: they are not.
+    `values`: the columns beyond the key, where rows are compared by a key alone and none were filled back or added;
+    None: they are not.
     `bounded`: budgets that were met; the numbers that they bound are None. `table_only`: columns that the table has and
     the code does not yield: no number here speaks of them.
     Of a topic `new_rows` are its records since the rerun began. `strange`: those among them that are none of the

@@ -54,8 +54,8 @@ class CodeFlow:
         self._placed = self._laid.files if self._laid else write_files(files, root, folder)
         use(spark, request["catalog"], request["schema"])
         self._touched = imports_beside(request["files"])
-        self.unset, own = UnsetNames(), {str(path) for path in self._placed.values()}
-        with watching(spark, folder, self._touched), noting_unset(own, self.unset):
+        self.unset = UnsetNames({str(path) for path in self._placed.values()})
+        with watching(spark, folder, self._touched), noting_unset(self.unset):
             definitions: Definitions = (
                 programs.load(spark, self._laid, request)
                 if self._laid
@@ -75,7 +75,7 @@ class CodeFlow:
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
         if self.query is not None:
             self._called(lambda: _prepare(spark, in_sql, self.query, request))
-        with watching(spark, folder, self._touched), noting_unset(own, self.unset):
+        with watching(spark, folder, self._touched), noting_unset(self.unset):
             stream = self._called(lambda: self.reader.stream(self._flow.func))
         if not hasattr(stream, "_explain_string"):
             raise BadCode(f"The flow {request['flow']} must return a DataFrame; its function returns none.")
@@ -114,6 +114,8 @@ class CodeFlow:
     def batch_with_all_rows(self, files: Sequence[str], slices: Mapping[str, Sequence[slicing.Slice]]) -> Any:
         """As `batch_with_repeats`, with late rows too: every row that a run may write, whatever its state holds."""
         self._check_rows_show()
+        if explained.count_dedupes(self.text) > sum(o in DEDUPES for o in self.operators):
+            raise CannotReplay("The code also takes repeats out of rows that are not of the stream.")
         by_index = {int(source): slicing.merge_slices(given) for source, given in slices.items()}
         with keeping_repeats():
             return self._called(lambda: self.reader.batch(self._flow.func, files, files, by_index))
@@ -127,8 +129,19 @@ class CodeFlow:
         return self._called(lambda: self.reader.replaced(self._flow.func, replace))
 
     @property
+    def absent_files(self) -> tuple[str, ...]:
+        """Files that the code looked for while it was defined, by the names that a run has for them."""
+        return tuple(self._laid.real_place(name) if self._laid else name for name in self.unset.files)
+
+    @property
     def reads_only_files(self) -> bool:
         return all(source["format"].lower() in FORMATS | {""} for source in self.sources)
+
+    @property
+    def rests_on_more(self) -> bool:
+        """Whether values may differ between two runs over one input: by what the code reads, calls or asks for."""
+        asked = (*self.unset.variables, *self.unset.settings, *self.unset.files)
+        return bool(self._touched or asked or explained.besides(self.text))
 
     @property
     def rests_on(self) -> list[str]:
@@ -278,7 +291,7 @@ def _sink(definitions: Definitions, target: str) -> dict[str, Any] | None:
     return {"name": found.name, "format": found.format.lower(), "options": options}
 
 
-def _partitions(definitions: Definitions, flow: Any) -> tuple[str, ...]:
-    """Columns by whose values the files of a program's sink lie in folders of their own."""
+def _partitions(definitions: Definitions, flow: Any) -> tuple[str, ...] | None:
+    """Columns by whose values the files of a program's sink are in folders of their own; None: not known."""
     sink = definitions.sinks.get(".".join(parts_of(flow.target)))
-    return () if sink is None else tuple(sink.partitions)
+    return None if sink is None else sink.partitions

@@ -166,6 +166,11 @@ def plain_text(value: Any) -> str:
     return str(str(value))
 
 
+def is_of_driver(text: str) -> bool:
+    """Whether only a run has a part of it."""
+    return bool(_TOLD.search(text))
+
+
 def refuse_in_rows(plan: Any) -> None:
     """Raises `BadCode` where a plan, a message of Connect, has in a value, an expression or a name what only a run can
     say. Options of readers, which may be logins, are judged where they are loaded."""

@@ -164,6 +164,12 @@ def dedupe_columns(text: str) -> tuple[str, ...] | None:
     return None
 
 
+def count_dedupes(text: str) -> int:
+    """How often the query takes repeats away, in its stream and beside it."""
+    steps = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
+    return sum(node_of(line) in ("Deduplicate", "DeduplicateWithinWatermark", "Distinct") for line in steps)
+
+
 OF_OTHER_ROWS = frozenset({"Union", "MapInPandas", "MapInArrow", "PythonMapInArrow", "Aggregate", "Expand"})
 """Steps whose rows are not those that came in, or are columns of their own that no AS names."""
 

@@ -4,19 +4,21 @@ A file sink checks no schema: a step that changes the type of a column writes fi
 longer be read, or are read as null. Counts and keys do not show that.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 from recovery.spark.api import TableMisfit
-from recovery.spark.catalog import path_of, table
+from recovery.spark.catalog import path_of
 from recovery.spark.code_flow import CodeFlow
-from recovery.spark.paths import literal, plain
+from recovery.spark.paths import literal
 from recovery.spark.rehearsing import Request
 
 WITH_FOOTERS = ("parquet", "orc")
 """Formats whose files tell the types of their columns without being read."""
+_AUTHORITY: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 
 
 def find_misread_columns(spark: Any, request: Request, place: Mapping[str, str]) -> Sequence[str]:
@@ -31,40 +33,53 @@ def find_misread_columns(spark: Any, request: Request, place: Mapping[str, str])
     return list_misread_columns(before, after)
 
 
-def forecast_misfit(spark: Any, name: str, flow: CodeFlow) -> TableMisfit | None:
-    """What the code would write otherwise than the files of the table have it; None: nothing, or it has none."""
+def forecast_misfit(flow: CodeFlow, name: str, held: Any | None) -> TableMisfit | None:
+    """How the code would write other files than the table has; None: not so, or not known. `held`: the table."""
     place = path_of(name)
-    if place is None or place[0] not in WITH_FOOTERS or flow.partitions is None:
+    if held is None or place is None or not _writes_into(flow, *place):
         return None
-    held = table(spark, name)
-    first = [] if held is None else held.selectExpr("input_file_name() AS file").limit(1).collect()
-    if held is None or not first:
+    first = held.selectExpr("input_file_name() AS file").limit(1).collect()
+    before = list_partitions(first[0]["file"], place[1]) if first else None
+    after = flow.partitions
+    if before is None or after is None:
         return None
-    before, after = (
-        _partitions_of(unquote(plain(first[0]["file"])), unquote(plain(place[1]))),
-        flow.partitions,
-    )
+    folders = {column.lower() for column in (*before, *after)}
     old, new = (
-        [
-            column
-            for column in schema.fields
-            if column.name.lower() not in {p.lower() for p in (*before, *after)}
-        ]
+        SimpleNamespace(fields=[column for column in schema.fields if column.name.lower() not in folders])
         for schema in (held.schema, flow.schema)
     )
-    columns = list_misread_columns(SimpleNamespace(fields=old), SimpleNamespace(fields=new))
-    moved = [p.lower() for p in before] != [p.lower() for p in after]
+    columns = list_misread_columns(old, new)
+    moved = [column.lower() for column in before] != [column.lower() for column in after]
     return TableMisfit(tuple(columns), before, after) if columns or moved else None
 
 
-def _partitions_of(file: str, root: str) -> tuple[str, ...]:
-    """Columns that the folders between a table and one of its data files name."""
-    folders = file.removeprefix(root.rstrip("/")).strip("/").split("/")[:-1]
-    return tuple(folder.partition("=")[0] for folder in folders if "=" in folder)
+def _writes_into(flow: CodeFlow, kind: str, path: str) -> bool:
+    """Whether the code's own sink writes files of this kind there, and they tell their types."""
+    sink = flow.sink or {}
+    given = {name.lower(): value for name, value in (sink.get("options") or {}).items()}
+    return kind in WITH_FOOTERS and sink.get("format") == kind and _bare(given.get("path", "")) == _bare(path)
+
+
+def list_partitions(file: str, root: str) -> tuple[str, ...] | None:
+    """Columns that the folders between a table and one of its data files name; None: the file is not in the table.
+
+    `file`: as `input_file_name` has it, a URI; `root`: a path or URI, as it is. Spark escapes names once more.
+    """
+    path, top = unquote(_bare(file)), f"{_bare(root)}/"
+    if not path.startswith(top):
+        return None
+    folders = path.removeprefix(top).split("/")[:-1]
+    return tuple(unquote(folder.partition("=")[0]) for folder in folders if "=" in folder)
+
+
+def _bare(place: str) -> str:
+    """Without scheme and host: s3 and s3a, file:/ and file:/// are spellings of one place."""
+    return _AUTHORITY.sub("", place).rstrip("/")
 
 
 def list_misread_columns(before: Any, after: Any) -> list[str]:
-    """Of two schemas. A column that only one of them has at the top is none: it is null in the other's files."""
+    """Of two schemas. A column that only one of them has at the top is none: it is null in the other's files. Names are
+    the same in any case, as Parquet and ORC are read."""
     old, new = dict(_list_types(before)), dict(_list_types(after))
     return sorted(
         path
@@ -80,8 +95,8 @@ def _list_types(struct: Any, above: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _list_type(path: str, held: Any) -> Iterator[tuple[str, str]]:
-    kind = held.typeName()
-    yield path, kind if kind in ("struct", "array", "map") else held.simpleString()
+    kind, path = held.typeName(), path.lower()
+    yield path, kind if kind in ("struct", "array", "map") else held.simpleString().partition(" collate ")[0]
     if kind == "struct":
         yield from _list_types(held, f"{path}.")
     elif kind == "array":

@@ -39,6 +39,7 @@ from recovery.spark.driver_only import (
     JavaThing,
     UnstartedQuery,
     UnstartedStreams,
+    is_of_driver,
     noting_decisions,
     plain_text,
     refuse_driver_things,
@@ -82,7 +83,7 @@ class ProgramQuery:
     mode: str = "append"
     table: str = ""
     function: str = ""  # foreachBatch or foreach
-    partitions: tuple[str, ...] = ()  # columns by whose values files lie in folders of their own
+    partitions: tuple[str, ...] | None = ()  # columns that name the folders of its files; None: not known
     problem: BadCode | None = None  # why it is not known what a run would start
 
     @property
@@ -528,7 +529,8 @@ class _Writer:
 
     def partitionBy(self, *columns: Any) -> "_Writer":
         listed = columns[0] if len(columns) == 1 and isinstance(columns[0], (list, tuple)) else columns
-        self._query.partitions = tuple(plain_text(column) for column in listed)
+        names = tuple(plain_text(column) for column in listed)
+        self._query.partitions = None if any(is_of_driver(name) for name in names) else names
         return self
 
     def queryName(self, name: str) -> "_Writer":
@@ -560,8 +562,9 @@ class _Writer:
         for name, take in (("outputMode", self.outputMode), ("queryName", self.queryName)):
             if value := told.pop(name, None):
                 take(value)
-        if columns := told.pop("partitionBy", None):
-            self.partitionBy(*([columns] if isinstance(columns, str) else columns))
+        columns = told.pop("partitionBy", None)
+        if columns is not None:
+            self.partitionBy(*(columns if isinstance(columns, (list, tuple)) else [columns]))
         self.options(**told)
 
     def _noted(self) -> UnstartedQuery:

@@ -9,6 +9,8 @@ ARGUMENTS: Final = "reprise.arguments"
 CHECKPOINT: Final = "reprise.checkpoint"
 RUNNER: Final = "reprise.runner"
 """Digest of what starts, stops and watches the stream."""
+FUNCTION: Final = "foreachbatch"
+"""The format of a sink that a function of the program writes."""
 
 
 def is_plain_program(spec: Mapping[str, object]) -> bool:

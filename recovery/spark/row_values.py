@@ -6,130 +6,153 @@ written by other code, or was changed.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from recovery.spark import comparable, counting
 from recovery.spark.api import BoundedBy, Limit, RowValues
 from recovery.spark.defined import varying_in
 from recovery.spark.definitions import BadCode
-from recovery.spark.explained import besides
-from recovery.spark.lookups import OverBudget, limited
+from recovery.spark.lookups import OverBudget, check_size, limited
 from recovery.spark.replay import CannotReplay
-from recovery.spark.session import lost_contact
+from recovery.spark.session import lost_contact, quoted
 from recovery.spark.unsure import UnsureRows, unsure
 
-Run = Callable[[], Any]
+MakeRows = Callable[[], Any]
 """The code over the new input: every row that it makes, in a DataFrame of its own at each call."""
+NOT_EXACT: Final = frozenset(("csv", "json", "text", "xml"))
+"""Formats that write some values otherwise than they are: times in milliseconds, texts without their spaces."""
+
+
+@dataclass(frozen=True)
+class WrittenRows:
+    """What a rerun wrote. `rows`; where `before` is given, the whole table now, of which `before` was there. `format`:
+    of its files."""
+
+    rows: Any
+    before: Any | None = None
+    format: str = ""
+
+    @property
+    def frames(self) -> list[Any]:
+        return [self.rows, *([] if self.before is None else [self.before])]
 
 
 def measure_values(
-    spark: Any, text: str, run: Run, written: Any, old: Any | None, key: Sequence[str], limit: Limit
+    spark: Any, make: MakeRows, written: WrittenRows, key: Sequence[str], limit: Limit, *, rests_on_more: bool
 ) -> RowValues:
-    """`text`: of the flow's plan. `written`: the rows that the rerun wrote; where `old` is given, the table now, of
-    which `old` was there before.
+    """`rests_on_more`: the code uses more than its input.
 
     That values cannot be compared takes nothing from what else was measured: then they are not known.
     """
     from pyspark.errors import PySparkException
 
     try:
-        values = _measure_values(spark, run, written, old, key, limit)
-        return replace(values, rests_on_more=values.rows is not None and bool(besides(text)))
+        values = _measure_values(spark, make, written, key, limit)
     except (BadCode, CannotReplay, comparable.NoSuchColumn, comparable.NotComparable):
         return RowValues()
+    except OverBudget as over:
+        return RowValues(bounded=over.bounded)
     except PySparkException as error:
         if lost_contact(error):
             raise
         return RowValues()
+    inexact = rests_on_more or values.rests_on_more or written.format in NOT_EXACT
+    return replace(values, rests_on_more=bool(values.rows) and inexact)
 
 
 def _measure_values(
-    spark: Any, run: Run, written: Any, old: Any | None, key: Sequence[str], limit: Limit
+    spark: Any, make: MakeRows, written: WrittenRows, key: Sequence[str], limit: Limit
 ) -> RowValues:
-    """Without `rests_on_more`."""
-    every = run()
-    yields = every.columns
-    if absent := counting.table_only(written.columns, every):
+    made = make()
+    yields = made.columns
+    if absent := counting.table_only(written.rows.columns, made):
         return RowValues(absent=tuple(absent))
-    doubt = unsure(every._explain_string(extended=True), yields, foreign=varying_in(every))
+    doubt = unsure(made._explain_string(extended=True), yields, foreign=varying_in(made))
     if doubt.rows is not UnsureRows.NONE:
         raise CannotReplay(f"Two runs of the code may yield other rows ({', '.join(doubt.names)}).")
     columns = [c for c in yields if c in key or c not in {*doubt.anew, *doubt.ambiguous}]
-    parts = [every, written, *([] if old is None else [old])]
-    columns = _without_other_types(parts, columns, key)
-    try:
-        with limited(spark, limit, BoundedBy.LOOKUP):
+    parts = [made, *written.frames]
+    other_types: list[str] = []
+    if not _are_comparable(parts, columns):
+        other_types = [c for c in columns if c not in key and not _are_comparable(parts, [c])]
+        columns = [c for c in columns if c not in other_types]
+    check_size(written.rows, limit, BoundedBy.VALUES)
+    # not kept in memory: Spark would answer the second run of the same plan from there
+    with limited(spark, limit, BoundedBy.VALUES):
+        values = _compare(parts, columns, key)
+        if values.columns:
+            varying = _list_varying(make(), made, columns, key)
+            columns = [c for c in columns if c not in varying]
             values = _compare(parts, columns, key)
-            if values.rows:
-                varying = set(_list_varying(run(), every, columns, key)) if values.columns else set()
-                columns = [c for c in columns if c not in varying]
-                values = _compare(parts, columns, key)
-    except OverBudget:
-        return RowValues(left_out=tuple(c for c in yields if c not in key))
-    return replace(values, left_out=tuple(c for c in yields if c not in columns))
+        constant = bool(values.columns) and all(_has_one_value(made, c) for c in values.columns)
+    left_out = [c for c in yields if c not in columns and c not in other_types]
+    return replace(values, left_out=tuple(left_out), other_types=tuple(other_types), rests_on_more=constant)
 
 
-def _without_other_types(parts: Sequence[Any], columns: Sequence[str], key: Sequence[str]) -> list[str]:
-    """Those columns whose values can be compared, and all of the key."""
+def _has_one_value(rows: Any, column: str) -> bool:
+    """A value that is the same in every row may be one of the run, as its date is."""
+    return len(rows.select(quoted(column)).distinct().take(2)) < 2
+
+
+def _are_comparable(parts: Sequence[Any], columns: Sequence[str]) -> bool:
     from pyspark.errors import AnalysisException
 
-    kept = []
-    for column in columns:
-        try:
-            frame, *_ = comparable.alike(parts, [_spelled(part, [column]) for part in parts])
-            frame.distinct()._explain_string()
-        except (
-            comparable.NotComparable,
-            AnalysisException,
-        ):  # the latter of VARIANT, which is not grouped by
-            if column in key:
-                raise
-            continue
-        kept.append(column)
-    return kept
+    try:
+        rows, *_ = comparable.alike(parts, [_spell(part, columns) for part in parts])
+        rows.distinct()._explain_string()
+    except (
+        comparable.NotComparable,
+        AnalysisException,
+    ):  # the latter of maps and VARIANT, which are not grouped by
+        return False
+    return True
 
 
-def _spelled(frame: Any, columns: Sequence[str]) -> list[str]:
+def _spell(frame: Any, columns: Sequence[str]) -> list[str]:
+    """The names of these columns in a frame."""
     return comparable.resolved(columns, frame.columns, "What was written")
 
 
 def _compare(parts: Sequence[Any], columns: Sequence[str], key: Sequence[str]) -> RowValues:
-    """Without `left_out`. `parts`: as the code makes them, as written, and those of before where the table is one."""
+    """`rows` and `columns` alone. `parts`: as the code makes them, as written, and those of before where the table is
+    one."""
     from pyspark.sql import functions as F
 
     if len(columns) <= len(key):
         return RowValues(rows=0)
-    rows = comparable.alike(parts, [_spelled(part, columns) for part in parts])
+    rows = comparable.alike(parts, [_spell(part, columns) for part in parts])
     counts = counting.tallied(rows, [row.columns for row in rows])
-    came = F.greatest(F.col("n1") - F.col("n2"), F.lit(0)) if len(parts) > 2 else F.col("n1")
-    other = counts.where(F.col("n0") == 0).where(came > 0)
-    number = int(other.agg(F.sum(came)).collect()[0][0] or 0)
+    written = F.greatest(F.col("n1") - F.col("n2"), F.lit(0)) if len(parts) > 2 else F.col("n1")
+    other = counts.where(F.col("n0") == 0).where(written > 0)
+    number = int(other.agg(F.sum(written)).collect()[0][0] or 0)
     if not number:
         return RowValues(rows=0)
     differing = _list_differing(other.select(*rows[0].columns), rows[0], columns, key)
     return RowValues(rows=number, columns=tuple(differing))
 
 
-def _list_varying(again: Any, every: Any, columns: Sequence[str], key: Sequence[str]) -> list[str]:
+def _list_varying(again: Any, made: Any, columns: Sequence[str], key: Sequence[str]) -> list[str]:
     """Columns that a second run of the code fills otherwise."""
-    rows, yielded = comparable.alike([again, every], [columns, columns])
-    return _list_differing(rows.distinct(), yielded, columns, key)
+    rows, others = comparable.alike([again, made], [columns, columns])
+    return _list_differing(rows.distinct(), others, columns, key)
 
 
-def _list_differing(rows: Any, yielded: Any, columns: Sequence[str], key: Sequence[str]) -> list[str]:
-    """Columns beside the key in which some of `rows` has a value that none of `yielded` with its key has: one job.
+def _list_differing(rows: Any, others: Any, columns: Sequence[str], key: Sequence[str]) -> list[str]:
+    """Columns beside the key in which some of `rows` has a value that none of `others` with its key has: one job.
     Both have `columns` as k0, k1, …"""
     from pyspark.sql import functions as F
 
     names = dict(zip(columns, counting.key_names(columns), strict=True))
-    others = yielded.select(*[F.col(name).alias(f"y_{name}") for name in names.values()])
-    same_key = comparable.equal_on(rows, others, [(names[k], f"y_{names[k]}") for k in columns if k in key])
-    met = {
-        column: F.max(F.col(name).eqNullSafe(F.col(f"y_{name}")).cast("int")).alias(f"met_{name}")
+    beside = others.select(*[F.col(name).alias(f"o_{name}") for name in names.values()])
+    same_key = comparable.equal_on(rows, beside, [(names[k], f"o_{names[k]}") for k in columns if k in key])
+    equals = {
+        column: F.max(F.col(name).eqNullSafe(F.col(f"o_{name}")).cast("int")).alias(f"equals_{name}")
         for column, name in names.items()
         if column not in key
     }
-    beside = rows.join(others, same_key, "inner").groupBy(*names.values()).agg(*met.values())
-    least = beside.agg(*[F.min(f"met_{names[column]}").alias(names[column]) for column in met]).collect()[0]
-    return [column for column in met if least[names[column]] == 0]
+    by_row = rows.join(beside, same_key, "inner").groupBy(*names.values()).agg(*equals.values())
+    every = by_row.agg(
+        *[F.min(f"equals_{names[column]}").alias(names[column]) for column in equals]
+    ).collect()[0]
+    return [column for column in equals if every[names[column]] == 0]

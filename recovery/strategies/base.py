@@ -232,12 +232,10 @@ class Facts:
         DownstreamReader, ...
     ] = ()  # datasets downstream of the flow's table, in an order in which they can run
     refresh_below: bool = True  # False: a person leaves them as they are
-    findings: tuple[
-        Finding, ...
-    ] = ()  # what a budget kept from being counted, and defaults that the code took
-    misfit: TableMisfit | None = (
-        None  # how the new code would write files beside which those of the table are misread
-    )
+    not_counted: tuple[Finding, ...] = ()  # what a budget kept from being counted
+    defaults: tuple[Finding, ...] = ()  # what the new code asked for in vain
+    old_defaults: tuple[Finding, ...] = ()  # the same of the last good code
+    misfit: TableMisfit | None = None  # how the new code writes other files than the table has
     old_misfit: TableMisfit | None = None  # the same of the last good code
     is_plain: bool = False  # a program of its own, which no Pipelines API runs
     state_refused: bool = False  # the flow fails because its code stores other columns than its state has

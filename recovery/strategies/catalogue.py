@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from recovery.checkpoints.report import Finding
 from recovery.contracts.names import Strategy
 from recovery.contracts.option import BlockerCode, Option, SettledBy
 from recovery.strategies import (
@@ -72,7 +73,16 @@ def judge_all(facts: Facts) -> tuple[Option, ...]:
         for judge in JUDGES.values()
     )
     best = decide(options, NOT_ASKED).strategy
-    return tuple(o.weighed(recommended=o.strategy == best, findings=facts.findings) for o in options)
+    return tuple(
+        o.weighed(recommended=o.strategy == best, findings=_findings_on_code(facts, o.strategy))
+        for o in options
+    )
+
+
+def _findings_on_code(facts: Facts, strategy: Strategy) -> tuple[Finding, ...]:
+    """What the study of the code that a strategy runs could not settle."""
+    defaults = facts.old_defaults if strategy is Strategy.REVERT else facts.defaults
+    return (*facts.not_counted, *defaults)
 
 
 def needs_start(option: Option) -> bool:

@@ -3,18 +3,15 @@
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.measured import TableMisfit
-from recovery.contracts.names import Strategy
+from recovery.contracts.names import EMPTYING, Strategy
 from recovery.contracts.option import Option
 from recovery.strategies.base import Facts
-
-EMPTIES = (Strategy.FULL_REFRESH, Strategy.BACKFILL)
-"""Strategies after which no file of before is left."""
 
 
 def with_misfit(facts: Facts, option: Option) -> Option:
     """The option as it is where its code goes on with files like those of the table; else its loss is not known."""
     misfit = facts.old_misfit if option.strategy == Strategy.REVERT else facts.misfit
-    if misfit is None or option.strategy in EMPTIES:
+    if misfit is None or option.strategy in EMPTYING:
         return option
     says = " ".join(_sentences(misfit))
     finding = Finding(
@@ -23,16 +20,18 @@ def with_misfit(facts: Facts, option: Option) -> Option:
         says,
         "Write into a new table, or write files like those of the table.",
     )
-    lost = RowAmount(rows=None, bound=Bound.UNKNOWN, why=says)
-    return option.with_loss(lost, finding)
+    lost = option.forecast.lost
+    if lost.rows:
+        return option.with_loss(lost.bounded(Bound.AT_LEAST, f"{lost.why} {says}"), finding)
+    return option.with_loss(RowAmount(rows=None, bound=Bound.UNKNOWN, why=says), finding)
 
 
 def _sentences(misfit: TableMisfit) -> list[str]:
     says = []
     if misfit.columns:
         says.append(
-            f"The code writes {', '.join(misfit.columns)} in other types than the files of the table have: one schema "
-            "does not read both, so earlier rows can read as null, or not at all."
+            f"The code writes {', '.join(misfit.columns)} in another type than the files of the table, or no longer: "
+            "one schema may not read both, so earlier rows may read as null, or not at all."
         )
     if misfit.before != misfit.after:
         before, after = (
@@ -40,7 +39,7 @@ def _sentences(misfit: TableMisfit) -> list[str]:
             for names in (misfit.before, misfit.after)
         )
         says.append(
-            f"The files of the table lie {before}, and the code writes {after}: readers then miss the earlier rows, or "
-            "fail."
+            f"The files of the table lie {before}, and the code writes {after}: readers may then miss the earlier "
+            "rows, or fail."
         )
     return says

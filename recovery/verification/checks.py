@@ -224,16 +224,16 @@ def _rows_compared(expected: ExpectedRows, evidence: Evidence) -> CriterionFindi
     )
     measured = row_values.add_values(measured, measure)
     if measure.missing or measure.extra or measure.expected_rows != measure.new_rows:
-        by = row_values.compared_by(expected, measure).capitalize()
-        says = f"{by}: {plural(measure.missing, 'row')} missing, {measure.extra} too many."
+        by = row_values.compared_by(expected, replace(measure, values=None))
+        says = f"{by[0].upper()}{by[1:]}: {plural(measure.missing, 'row')} missing, {measure.extra} too many."
         return CriterionFinding(measured, False, says)
     chosen = expected.again  # rows that were read before are read again, and the plan said so
     # equal rows repeat equally often whatever the table had before: that needs no look at it
     known = added is not None or measure.looked_up
     if known and not chosen and (added is None or added != measure.duplicates_explained):
         return CriterionFinding(measured, False, "The table has repeats that the input does not explain.")
-    if differs := row_values.differing_values(measure):
-        return replace(differs, measured=measured)
+    if judged := row_values.judge_values(measure, measured):
+        return judged
     if unsettled := _open_batch(expected, measure, added):
         return CriterionFinding(measured, None, unsettled)
     says = f"{plural(measure.new_rows or 0, 'new row')}, {row_values.compared_by(expected, measure)}."

@@ -1,8 +1,8 @@
 """Which columns of new rows were compared, and what the others than the key say. Pure."""
 
 from recovery.contracts import codec
-from recovery.contracts.criterion_values import ExpectedRows, MeasuredRowsOnce
-from recovery.spark.api import Measure
+from recovery.contracts.criterion_values import ExpectedRows, Measured, MeasuredRowsOnce
+from recovery.spark.api import Measure, RowValues
 from recovery.strategies.common import plural
 from recovery.verification.finding import CriterionFinding, key_of
 
@@ -12,40 +12,67 @@ def add_values(measured: MeasuredRowsOnce, measure: Measure) -> MeasuredRowsOnce
     values = measure.values
     if values is None:
         return measured
-    differing = values.columns or values.absent
-    return codec.change(measured, other_values=values.rows, differing=differing, left_out=values.left_out)
+    return codec.change(
+        measured,
+        values_compared=values.rows is not None,
+        other_values=values.rows,
+        differing=values.columns,
+        left_out=(*values.left_out, *values.other_types),
+        absent=values.absent,
+    )
 
 
-def differing_values(measure: Measure) -> CriterionFinding | None:
-    """What is wrong with values beyond the key, without what was measured; None where nothing is, or none is known."""
+def judge_values(measure: Measure, measured: Measured) -> CriterionFinding | None:
+    """What is wrong with columns beyond the key; None where nothing is, or nothing is known."""
     values = measure.values
-    if values is None or not measure.new_rows:
+    if values is None:
         return None
     if values.absent:
-        says = f"The table has no column {', '.join(values.absent)}, which the code yields."
-        return CriterionFinding(None, False, says)
-    if not values.rows:
-        return None
+        names = ", ".join(values.absent)
+        return CriterionFinding(measured, None, f"The table has no column {names}, which the code yields.")
+    if values.rows:
+        return _judge_differing(values, measured)
+    if values.other_types:
+        names = ", ".join(values.other_types)
+        says = f"{names}: the table has other types than the code yields, so values were not compared."
+        return CriterionFinding(measured, None, says)
+    return None
+
+
+def _judge_differing(values: RowValues, measured: Measured) -> CriterionFinding:
     which = f" in {', '.join(values.columns)}" if values.columns else ""
+    has = "has" if values.rows == 1 else "have"
     says = (
-        f"{plural(values.rows, 'new row')} {'has' if values.rows == 1 else 'have'} other values{which} than the code "
-        "yields: other code wrote them, or they were changed"
+        f"{plural(values.rows or 0, 'new row')} {has} other values{which} than the code yields: other code or settings "
+        "wrote them, or they were changed"
     )
     if not values.rests_on_more:
-        return CriterionFinding(None, False, f"{says}.")
-    more = "or a function, file or table that the code uses yields other values now"
-    return CriterionFinding(None, None, f"{says}, {more}.")
+        return CriterionFinding(measured, False, f"{says}.")
+    more = (
+        "or the code yields other values now: by what it reads, calls or asks for, or by the time of its run"
+    )
+    return CriterionFinding(measured, None, f"{says}, {more}.")
 
 
 def compared_by(expected: ExpectedRows, measure: Measure) -> str:
     """By which columns new rows were compared, as part of a sentence."""
     if expected.whole_rows:
         return f"compared in every column{' that the code yields' if measure.table_only else ''}"
-    key, values = key_of(measure), measure.values
-    by = f"identified by {key}" if measure.key_from == key else f"identified by {key} ({measure.key_from})"
+    by, values = identified_by(measure), measure.values
     if values is None:
         return by
+    return f"{by}, {values_compared(values)}"
+
+
+def values_compared(values: RowValues) -> str:
+    """Which columns beyond the key were compared, as part of a sentence."""
     if values.rows is None:
-        return f"{by}, other columns not compared"
-    left = f" but {', '.join(values.left_out)}" if values.left_out else ""
-    return f"{by}, compared in every column{left}"
+        return "other columns not compared"
+    left_out = f" but {', '.join(values.left_out)}" if values.left_out else ""
+    return f"compared in every column{left_out}"
+
+
+def identified_by(measure: Measure) -> str:
+    """Which columns tell rows apart, as part of a sentence."""
+    key = key_of(measure)
+    return f"identified by {key}" if measure.key_from == key else f"identified by {key} ({measure.key_from})"

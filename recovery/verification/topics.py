@@ -4,6 +4,8 @@ Records do not say who sent them: what equals none of the expected rows may be a
 criterion unmeasured. What equals an expected row and is there too often is doubled, whoever sent it.
 """
 
+from dataclasses import replace
+
 from recovery.contracts.criterion_values import (
     ExpectedRows,
     MeasuredFurther,
@@ -13,7 +15,7 @@ from recovery.contracts.criterion_values import (
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
 from recovery.verification.finding import CriterionFinding
-from recovery.verification.row_values import differing_values
+from recovery.verification.row_values import judge_values, values_compared
 
 
 def every_row_once(expected: ExpectedRows, measure: Measure) -> CriterionFinding:
@@ -31,6 +33,7 @@ def every_row_once(expected: ExpectedRows, measure: Measure) -> CriterionFinding
         of_others=measure.strange,
         key=measure.key,
         other_values=None if measure.values is None else measure.values.rows,
+        left_out=() if measure.values is None else measure.values.left_out,
     )
     if measure.repeated is None:
         return CriterionFinding(
@@ -54,10 +57,11 @@ def every_row_once(expected: ExpectedRows, measure: Measure) -> CriterionFinding
         return CriterionFinding(measured, None, f"Identified by {key}: {says}")
     if measure.strange:
         return CriterionFinding(measured, None, written_by_others(measure).why)
-    if differs := differing_values(measure):
-        return CriterionFinding(measured, None, differs.why)
+    if judged := judge_values(measure, measured):
+        return replace(judged, ok=None)  # a topic does not show who wrote a record
+    left = "" if measure.values is None else f", {values_compared(measure.values)}"
     return CriterionFinding(
-        measured, True, f"{plural(measure.new_rows or 0, 'record')}, identified by {key}."
+        measured, True, f"{plural(measure.new_rows or 0, 'record')}, identified by {key}{left}."
     )
 
 

@@ -217,12 +217,14 @@ BOUNDED = {
     BoundedBy.GROUPING: "The keys of the whole table were not counted, so repeats of long ago are not known.",
     BoundedBy.VERSIONS: "The versions of the table before and after the rerun were not compared.",
     BoundedBy.REWRITTEN: "Files that were rewritten were not compared with those in whose place they came.",
+    BoundedBy.VALUES: "Of the new rows only the key was compared, and no other column.",
 }
 SETTING = {
     BoundedBy.LOOKUP: "REPRISE_LOOKUP_BYTES",
     BoundedBy.GROUPING: "REPRISE_GROUPING_BYTES",
     BoundedBy.VERSIONS: "REPRISE_COMPARE_BYTES",
     BoundedBy.REWRITTEN: "REPRISE_COMPARE_BYTES",
+    BoundedBy.VALUES: "REPRISE_LOOKUP_BYTES",
 }
 
 

@@ -32,6 +32,7 @@ from recovery.spark.api import (
     StudyRequest,
     study,
 )
+from recovery.spark.programs_words import FUNCTION
 from recovery.strategies import first_batch, late, state_rows
 from recovery.strategies.base import CodeFacts, Counts, Facts, OutputMode
 from recovery.workflow import (
@@ -62,8 +63,6 @@ from recovery.workflow.studied import code_facts, counts
 
 Ask = Callable[[StudyRequest, Mapping[str, Mark]], Study]  # with the marks of the input files that are known
 
-FUNCTION = "foreachbatch"
-"""The format of a sink that is a function of the code, as a study tells it."""
 STATE_REFUSED = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE")
 """Conditions of a failure that prove that the code's state has other columns than the checkpoint's."""
 
@@ -250,7 +249,9 @@ def facts_of(
         rows_per_second=snapshot.rows_per_second,
         output_mode=read_mode(new_study),
         state_mode=mode_of_state(new_study, old_study, is_plain=is_plain),
-        findings=(*not_counted(new_study.bounded), *list_defaults_taken(new_study, is_plain=is_plain)),
+        not_counted=not_counted(new_study.bounded),
+        defaults=tuple(list_defaults_taken(new_study, is_plain=is_plain)),
+        old_defaults=tuple(list_defaults_taken(old_study, is_plain=is_plain)) if old_study else (),
         misfit=new_study.misfit,
         old_misfit=old_study.misfit if old_study else None,
         is_plain=is_plain,

@@ -32,19 +32,23 @@ def with_amount(code: str, amount: str) -> str:
 CASES: list[tuple[str, str, RowValues]] = [
     ("any of the rows with one key", DEDUPED, RowValues(rows=0)),
     ("another value", with_amount(DEDUPED, 'F.col("amount") * 2'), RowValues(rows=1, columns=("amount",))),
-    ("another value in every row", with_amount(DEDUPED, 'F.lit(7.0)'), RowValues(rows=2, columns=("amount",))),
+    ("another value in every row", with_amount(DEDUPED, 'F.lit(7.0)'),
+     RowValues(rows=2, columns=("amount",), rests_on_more=True)),
     ("a value of each run", with_amount(DEDUPED, "F.rand()"),
-     RowValues(rows=0, left_out=("amount",), rests_on_more=True)),
+     RowValues(rows=0, left_out=("amount",))),
     ("a value of each run that no plan shows", UNSURE + with_amount(DEDUPED, "F.lit(random.random())"),
      RowValues(rows=0, left_out=("amount",))),
     ("a value of each run by a function of Python",
      UNSURE + with_amount(DEDUPED, 'F.udf(chance, "double")("id")'),
-     RowValues(rows=0, left_out=("amount",), rests_on_more=True)),
+     RowValues(rows=0, left_out=("amount",))),
     ("another value by a function of Python",
      with_amount(DEDUPED, 'F.udf(lambda x: -1.0, "double")("id")'),
      RowValues(rows=2, columns=("amount",), rests_on_more=True)),
+    ("a table beside it without repeats, too", with_amount(DEDUPED, 'F.col("amount") * 2').replace(
+        '.dropDuplicates(["id"])', '.join(spark.range(9).dropDuplicates(["id"]), "id").dropDuplicates(["id"])'),
+     RowValues()),
     ("a column of another type",
-     with_amount(DEDUPED, 'F.struct(F.col("amount"))'), RowValues(rows=0, left_out=("amount",))),
+     with_amount(DEDUPED, 'F.struct(F.col("amount"))'), RowValues(rows=0, other_types=("amount",))),
     ("a column that the table does not have",
      FUNCTIONS + DEDUPED.replace('json("IN/a")', 'json("IN/a").withColumn("day", F.lit(1))'),
      RowValues(absent=("day",))),
@@ -67,7 +71,10 @@ def test_rows_that_a_rehearsal_expects_are_compared_with_late_rows_too(room: Roo
     written.connect.read.schema(SCHEMA).json(uri).write.parquet(rehearsed)
     for code, values in (
         (EARLY, RowValues(rows=0)),
-        (EARLY.replace("drop(", 'withColumn("amount", F.lit(7.0)).drop('), RowValues(2, ("amount",))),
+        (
+            EARLY.replace("drop(", 'withColumn("amount", F.lit(7.0)).drop('),
+            RowValues(2, ("amount",), rests_on_more=True),
+        ),
     ):
         found = compared(room, written, (uri,), (), new, FUNCTIONS + code, key=("id",), expected=rehearsed)
         assert (found.problem, found.missing, found.extra) == (None, 0, 0)

@@ -21,7 +21,8 @@ class Held(StrEnum):
 
 
 ALLOWED: Final[dict[tuple[str, str], Held]] = {
-    ("answers.py", "_same_rows"): Held.LIMIT,
+    ("misread.py", "forecast_misfit"): Held.LIMIT,
+    ("table_sides.py", "_same_rows"): Held.LIMIT,
     ("counting.py", "samples_of"): Held.LIMIT,
     ("origins.py", "_files_of"): Held.LIMIT,
     ("origins.py", "_lines_of"): Held.LIMIT,
@@ -94,7 +95,7 @@ def test_rows_are_collected_as_one_aggregate_or_where_it_is_listed_what_bounds_t
 
 def test_what_is_listed_as_limited_has_its_limit_in_the_same_call() -> None:
     limited = [one for one in brought() if ALLOWED.get((one.file, one.function)) is Held.LIMIT]
-    assert len(limited) == 4
+    assert len(limited) == 5
     assert all("limit" in one.before for one in limited)
 
 

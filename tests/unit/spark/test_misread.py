@@ -13,7 +13,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from recovery.spark.misread import list_misread_columns
+from recovery.spark.misread import list_misread_columns, list_partitions
 
 INT, LONG, TEXT = IntegerType(), LongType(), StringType()
 
@@ -34,8 +34,31 @@ def of(**columns: DataType) -> StructType:
         (of(a=ArrayType(of(x=INT))), of(a=ArrayType(of(y=INT))), ["a.element.x"]),
         (of(m=MapType(TEXT, INT)), of(m=MapType(TEXT, TEXT)), ["m.value"]),
         (of(id=INT, gone=TEXT), of(id=INT, came=TEXT), []),
+        (of(Amount=INT), of(amount=TEXT), ["amount"]),
+        (of(s=of(A=INT)), of(s=of(a=INT)), []),
+        (of(v=TEXT), of(v=StringType("UTF8_LCASE")), []),
         (of(price=DecimalType(10, 2)), of(price=DecimalType(10, 3)), ["price"]),
     ],
 )
 def test_what_no_one_schema_reads_is_named(before: StructType, after: StructType, misread: list[str]) -> None:
     assert list_misread_columns(before, after) == misread
+
+
+@pytest.mark.parametrize(
+    ("file", "root", "partitions"),
+    [
+        ("file:///lake/orders/part-0.parquet", "/lake/orders", ()),
+        ("file:///lake/orders/day=1/hour=2/part-0.parquet", "/lake/orders/", ("day", "hour")),
+        ("hdfs://name:8020/lake/region=eu/orders/part-0.parquet", "/lake/region=eu/orders", ()),
+        ("s3a://shop/orders/day=1/part-0.parquet", "s3://shop/orders", ("day",)),
+        ("file:///lake/a%2520b/x=1/part-0.parquet", "/lake/a%20b", ("x",)),
+        ("file:///lake/a%20b/x=1%20y/part-0.parquet", "/lake/a b", ("x",)),
+        ("file:///lake/orders/a%253Ab=1/part-0.parquet", "/lake/orders", ("a:b",)),
+        ("", "/lake/orders", None),
+        ("file:///lake/orders2/day=1/part-0.parquet", "/lake/orders", None),
+    ],
+)
+def test_the_folders_of_a_file_name_its_partitions(
+    file: str, root: str, partitions: tuple[str, ...] | None
+) -> None:
+    assert list_partitions(file, root) == partitions

@@ -12,6 +12,7 @@ from recovery.workflow.defaults import list_defaults_taken
     [
         (Study(unset_variables=("RATE",)), True, ["RATE"], ["env NAME=VALUE"]),
         (Study(unset_variables=("RATE",)), False, ["RATE"], ["spark_env_vars"]),
+        (Study(absent_files=("rates.json",)), True, ["rates.json"], ["--argument FILE"]),
         (Study(unset_settings=("spark.a",)), True, ["spark.a"], ["--conf NAME=VALUE"]),
         (Study(unset_variables=("A",), unset_settings=("spark.a",)), False, ["A", "spark.a"],
          ["spark_env_vars", "configuration"]),
