@@ -70,9 +70,13 @@ class TableMisfit:
     columns: tuple[Text, ...] = ()
     """Columns, nested ones too, that it writes with another type, or no longer."""
     before: tuple[Text, ...] = ()
-    """Columns by which the table's files lie in folders."""
+    """Columns that name the folders of the table's files, where the code's have others."""
     after: tuple[Text, ...] = ()
-    """The same of the code's files."""
+    """Columns that name the folders of the code's files."""
+    kinds: tuple[Text, ...] = ()
+    """The formats of the table's files and of the code's, where these differ."""
+    retention: Text = ""
+    """After which time Spark drops files from the table's log, by an option of the code's sink; "": never."""
 
 
 @dataclass(frozen=True)

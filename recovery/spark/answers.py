@@ -44,7 +44,7 @@ from recovery.spark.programs_words import FUNCTION
 from recovery.spark.rehearsing import Request
 from recovery.spark.replay import CannotReplay, UnseenStream
 from recovery.spark.row_values import WrittenRows, measure_values
-from recovery.spark.session import driver_of, lost_contact
+from recovery.spark.session import driver_of, first_line, lost_contact
 from recovery.spark.table_sides import TableRows, add_columns, count_sides, read_files, read_sides
 from recovery.spark.unsure import by_order
 
@@ -250,10 +250,9 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
 
     if request.get("topic"):
         return _measure_topic(spark, request, folder)
-    now = table(spark, request["table"])
+    now, measure = _read_table(spark, request["table"])
     if now is None:
-        return Measure(problem=f"There is no table {request['table']}, so nothing can be measured.")
-    measure = Measure(table_rows=now.count())
+        return measure
     place = describe(spark, request["table"])
     since = request.get("old_version")
     if since is not None and place.get("provider") != "delta":
@@ -281,6 +280,21 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
     whole = _compare_whole(flow, request["whole"], now, request.get("key")) if request.get("whole") else None
     changed = misread.find_misread_columns(spark, request, place)
     return replace(measure, sources=tuple(flow.sources), whole=whole, misread=tuple(changed))
+
+
+def _read_table(spark: Any, name: str) -> tuple[Any | None, Measure]:
+    """The table and how many rows it has, or None and why it cannot be read."""
+    from pyspark.errors import PySparkException
+
+    try:
+        now = table(spark, name)
+        if now is None:
+            return None, Measure(problem=f"There is no table {name}, so nothing can be measured.")
+        return now, Measure(table_rows=now.count())
+    except PySparkException as error:
+        if lost_contact(error):
+            raise
+        return None, Measure(problem=f"The table cannot be read: {first_line(error)}")
 
 
 def count_table(spark: Any, name: str, files: Sequence[str] | None) -> TableRowCount:

@@ -6,6 +6,7 @@ longer be read, or are read as null. Counts and keys do not show that.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import unquote
@@ -35,29 +36,33 @@ def find_misread_columns(spark: Any, request: Request, place: Mapping[str, str])
 
 def forecast_misfit(flow: CodeFlow, name: str, held: Any | None) -> TableMisfit | None:
     """How the code would write other files than the table has; None: not so, or not known. `held`: the table."""
-    place = path_of(name)
-    if held is None or place is None or not _writes_into(flow, *place):
+    place, sink = path_of(name), flow.sink or {}
+    options = {name.lower(): value for name, value in (sink.get("options") or {}).items()}
+    if held is None or place is None or _bare(options.get("path", "")) != _bare(place[1]):
         return None
+    kind, written = place[0], str(sink.get("format"))
+    misfit = TableMisfit(retention="" if written == "delta" else options.get("retention", ""))
+    if written != kind:
+        misfit = replace(misfit, kinds=(kind, written))
+    elif kind in WITH_FOOTERS:
+        misfit = _add_columns(misfit, flow, held, place[1])
+    return misfit if misfit != TableMisfit() else None
+
+
+def _add_columns(misfit: TableMisfit, flow: CodeFlow, held: Any, root: str) -> TableMisfit:
+    """With types and folders, where these are known."""
     first = held.selectExpr("input_file_name() AS file").limit(1).collect()
-    before = list_partitions(first[0]["file"], place[1]) if first else None
-    after = flow.partitions
+    before, after = list_partitions(first[0]["file"], root) if first else None, flow.partitions
     if before is None or after is None:
-        return None
+        return misfit
     folders = {column.lower() for column in (*before, *after)}
     old, new = (
         SimpleNamespace(fields=[column for column in schema.fields if column.name.lower() not in folders])
         for schema in (held.schema, flow.schema)
     )
-    columns = list_misread_columns(old, new)
+    misfit = replace(misfit, columns=tuple(list_misread_columns(old, new)))
     moved = [column.lower() for column in before] != [column.lower() for column in after]
-    return TableMisfit(tuple(columns), before, after) if columns or moved else None
-
-
-def _writes_into(flow: CodeFlow, kind: str, path: str) -> bool:
-    """Whether the code's own sink writes files of this kind there, and they tell their types."""
-    sink = flow.sink or {}
-    given = {name.lower(): value for name, value in (sink.get("options") or {}).items()}
-    return kind in WITH_FOOTERS and sink.get("format") == kind and _bare(given.get("path", "")) == _bare(path)
+    return replace(misfit, before=before, after=after) if moved else misfit
 
 
 def list_partitions(file: str, root: str) -> tuple[str, ...] | None:

@@ -64,14 +64,15 @@ def measure_values(
 def _measure_values(
     spark: Any, make: MakeRows, written: WrittenRows, key: Sequence[str], limit: Limit
 ) -> RowValues:
+    from pyspark.sql import functions as F
+
     made = make()
     yields = made.columns
-    if absent := counting.table_only(written.rows.columns, made):
+    lacking = counting.table_only(written.rows.columns, made)
+    if absent := [c for c in lacking if made.where(F.col(quoted(c)).isNotNull()).take(1)]:
         return RowValues(absent=tuple(absent))
     doubt = unsure(made._explain_string(extended=True), yields, foreign=varying_in(made))
-    if doubt.rows is not UnsureRows.NONE:
-        raise CannotReplay(f"Two runs of the code may yield other rows ({', '.join(doubt.names)}).")
-    columns = [c for c in yields if c in key or c not in {*doubt.anew, *doubt.ambiguous}]
+    columns = [c for c in yields if c in key or c not in {*doubt.anew, *doubt.ambiguous, *lacking}]
     parts = [made, *written.frames]
     other_types: list[str] = []
     if not _are_comparable(parts, columns):
@@ -87,12 +88,17 @@ def _measure_values(
             values = _compare(parts, columns, key)
         constant = bool(values.columns) and all(_has_one_value(made, c) for c in values.columns)
     left_out = [c for c in yields if c not in columns and c not in other_types]
-    return replace(values, left_out=tuple(left_out), other_types=tuple(other_types), rests_on_more=constant)
+    return replace(
+        values,
+        left_out=tuple(left_out),
+        other_types=tuple(other_types),
+        rests_on_more=constant or doubt.rows is not UnsureRows.NONE,
+    )
 
 
 def _has_one_value(rows: Any, column: str) -> bool:
     """A value that is the same in every row may be one of the run, as its date is."""
-    return len(rows.select(quoted(column)).distinct().take(2)) < 2
+    return len(rows.groupBy(quoted(column)).count().take(2)) < 2
 
 
 def _are_comparable(parts: Sequence[Any], columns: Sequence[str]) -> bool:
@@ -100,11 +106,10 @@ def _are_comparable(parts: Sequence[Any], columns: Sequence[str]) -> bool:
 
     try:
         rows, *_ = comparable.alike(parts, [_spell(part, columns) for part in parts])
-        rows.distinct()._explain_string()
-    except (
-        comparable.NotComparable,
-        AnalysisException,
-    ):  # the latter of maps and VARIANT, which are not grouped by
+        rows.groupBy(*rows.columns).count()._explain_string()
+    except comparable.NotComparable:
+        return False
+    except AnalysisException:  # Spark does not group by VARIANT
         return False
     return True
 
@@ -135,7 +140,20 @@ def _compare(parts: Sequence[Any], columns: Sequence[str], key: Sequence[str]) -
 def _list_varying(again: Any, made: Any, columns: Sequence[str], key: Sequence[str]) -> list[str]:
     """Columns that a second run of the code fills otherwise."""
     rows, others = comparable.alike([again, made], [columns, columns])
-    return _list_differing(rows.distinct(), others, columns, key)
+    different = rows.groupBy(*rows.columns).count().drop("count")
+    return _list_differing(different, others, columns, key)
+
+
+def _with_texts(rows: Any) -> Any:
+    """Maps, and what holds some, as texts: Spark compares no two of them."""
+    from pyspark.sql import functions as F
+
+    def read(field: Any) -> Any:
+        column = F.col(field.name)
+        is_compared = "map<" not in field.dataType.simpleString()
+        return column if is_compared else F.to_json(F.struct(column)).alias(field.name)
+
+    return rows.select(*map(read, rows.schema.fields))
 
 
 def _list_differing(rows: Any, others: Any, columns: Sequence[str], key: Sequence[str]) -> list[str]:
@@ -144,6 +162,7 @@ def _list_differing(rows: Any, others: Any, columns: Sequence[str], key: Sequenc
     from pyspark.sql import functions as F
 
     names = dict(zip(columns, counting.key_names(columns), strict=True))
+    rows, others = (_with_texts(frame) for frame in (rows, others))
     beside = others.select(*[F.col(name).alias(f"o_{name}") for name in names.values()])
     same_key = comparable.equal_on(rows, beside, [(names[k], f"o_{names[k]}") for k in columns if k in key])
     equals = {

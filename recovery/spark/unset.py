@@ -24,6 +24,8 @@ _OF_MACHINES: Final = frozenset(
      "TERM", "USER", "VIRTUAL_ENV")
 )  # fmt: skip
 """Variables that say where code runs, and nothing of rows."""
+EVERY_VARIABLE: Final = "every variable of the environment"
+"""What code asks for that copies or goes through all of them."""
 _noting: list["UnsetNames"] = []
 _hooked: list[bool] = []
 
@@ -88,6 +90,10 @@ def _noting_environ(environ: Any, names: UnsetNames) -> Any:
             except KeyError:
                 names.note(name, names.variables)
                 raise
+
+        def __iter__(self) -> Any:
+            names.note(EVERY_VARIABLE, names.variables)
+            return super().__iter__()
 
         def __reduce_ex__(self, protocol: Any) -> Any:
             """A copy, and what is pickled, is Python's own."""

@@ -33,6 +33,16 @@ def _sentences(misfit: TableMisfit) -> list[str]:
             f"The code writes {', '.join(misfit.columns)} in another type than the files of the table, or no longer: "
             "one schema may not read both, so earlier rows may read as null, or not at all."
         )
+    if misfit.kinds:
+        before, after = misfit.kinds
+        says.append(
+            f"The files of the table are {before}, and the code writes {after}: no reader may read both."
+        )
+    if misfit.retention:
+        says.append(
+            f"The sink has the option retention={misfit.retention}: when Spark compacts the table's log, files that "
+            "are older leave it, and readers no longer see their rows."
+        )
     if misfit.before != misfit.after:
         before, after = (
             f"by {', '.join(names)}" if names else "without partitions"

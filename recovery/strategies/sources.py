@@ -68,6 +68,10 @@ def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> RowAmount:
             f"{'it' if len(aged) == 1 else 'them'} with this checkpoint."
         )
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=len(aged))
+    passed_over = sum(len(source.ignored) for source in concerned(facts))
+    if passed_over:
+        files = count_noun(passed_over, "file")
+        otherwise += f" Not so {files} that Spark passes over, recovery or not (maxFileAge, fileNameOnly)."
     return nothing(otherwise)
 
 

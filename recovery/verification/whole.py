@@ -43,6 +43,10 @@ def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -
             f"both: {names_of(measure.misread)}."
         )
         return CriterionFinding(measured, False, says)
+    shown, listed = (measure.table_rows, measure.listed_rows) if measure else (None, None)
+    if shown is not None and listed is not None and shown < listed:
+        hides = f"But the table shows {plural(shown, 'row')} of {listed:,} in its files: rows of before may be hidden."
+        return CriterionFinding(measured, None, f"{_stand(old)} {hides}")
     if rows is None:
         return CriterionFinding(measured, None, f"{_stand(old)} Their rows could not be counted.")
     if expected.rows is not None and rows != expected.rows:

@@ -1,5 +1,6 @@
 """A study of a program says whether its files fit those of the table."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ CASES = [
     ("a further column", '.withColumn("more", F.lit(1))', "", (), None),
     ("another type", '.withColumn("amount", F.col("amount").cast("string"))', "", (),
      TableMisfit(columns=("amount",))),
+    ("another format", SAME, '.format("csv")', (), TableMisfit(kinds=("KIND", "csv"))),
+    ("a retention", SAME, '.option("retention", "1s")', (), TableMisfit(retention="1s")),
     ("partitions", SAME, '.partitionBy("kind")', (), TableMisfit(after=("kind",))),
     ("as an argument", SAME, "ARGUMENT", (), TableMisfit(after=("kind",))),
     ("the same partitions", SAME, '.partitionBy(["kind"])', ("kind",), None),
@@ -48,6 +51,8 @@ def test_types_and_folders(
         code = code.replace(f'start("{table}")', f'start("{table}", partitionBy="kind")')
     settings = {ENGINE: PLAIN, CHECKPOINT: "/checkpoints/c"}
     study = room.look(code, configuration=settings, table=f"{kind}.`{table}`")
+    if misfit and misfit.kinds:
+        misfit = replace(misfit, kinds=(kind, "csv"))
     assert (study.problem, study.misfit) == (None, misfit)
 
 

@@ -47,6 +47,12 @@ CASES: list[tuple[str, str, RowValues]] = [
     ("a table beside it without repeats, too", with_amount(DEDUPED, 'F.col("amount") * 2').replace(
         '.dropDuplicates(["id"])', '.join(spark.range(9).dropDuplicates(["id"]), "id").dropDuplicates(["id"])'),
      RowValues()),
+    ("a value of each run beside an exploded one", with_amount(DEDUPED, 'F.rand()').replace(
+        ".drop", '.withColumn("kind", F.explode(F.array(F.lit("z")))).drop'),
+     RowValues(rows=2, columns=("kind",), left_out=("amount",), rests_on_more=True)),
+    ("a column of the table that is null", with_amount(DEDUPED, 'F.col("amount")').replace(
+        ".drop", '.withColumn("gone", F.lit(None).cast("string")).drop'),
+     RowValues(rows=0, left_out=("gone",))),
     ("a column of another type",
      with_amount(DEDUPED, 'F.struct(F.col("amount"))'), RowValues(rows=0, other_types=("amount",))),
     ("a column that the table does not have",
@@ -79,3 +85,17 @@ def test_rows_that_a_rehearsal_expects_are_compared_with_late_rows_too(room: Roo
         found = compared(room, written, (uri,), (), new, FUNCTIONS + code, key=("id",), expected=rehearsed)
         assert (found.problem, found.missing, found.extra) == (None, 0, 0)
         assert found.values == values
+
+
+def test_maps_are_compared_too(room: Room, written: Written) -> None:
+    written.schema = "id int, m map<string, int>"
+    code = SIMPLE.replace(SCHEMA, written.schema).replace(
+        'json("IN/a")', 'json("IN/a"){}.dropDuplicates(["id"])'
+    )
+    uri = room.put("a/1.json", {"id": 1, "m": {"x": 1, "y": 2}}, {"id": 2, "m": None})
+    new = written.run()
+    same = compared(room, written, (uri,), (), new, FUNCTIONS + code.format(""), key=("id",))
+    assert same.values == RowValues(rows=0)
+    change = '.withColumn("m", F.transform_values("m", lambda k, v: v + F.col("id")))'
+    other = compared(room, written, (uri,), (), new, FUNCTIONS + code.format(change), key=("id",))
+    assert (other.values.rows, other.values.columns) == (1, ("m",))

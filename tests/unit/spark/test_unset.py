@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from recovery.spark.unset import UnsetNames, noting_unset
+from recovery.spark.unset import EVERY_VARIABLE, UnsetNames, noting_unset
 
 KEEPING = """
 import os
@@ -66,6 +66,7 @@ NOTED = [
     ("os.environ.get('NO_SUCH_RATE')", ["NO_SUCH_RATE"], []),
     ("os.environ.setdefault('NO_SUCH_RATE', '1'); os.environ.pop('NO_SUCH_RATE')", ["NO_SUCH_RATE"], []),
     ("os.environ.get('SPARK_HOME'), os.environ.get('NO_SUCH_PASSWORD'), os.environ.get('PATH')", [], []),
+    ("dict(os.environ), os.environ.copy(), {**os.environ}", [EVERY_VARIABLE], []),
     ("os.path.exists('/no/such'), os.path.isfile('/no/such')", [], ["/no/such"]),
     ("pathlib.Path('/no/such').is_file()", [], ["/no/such"]),
     ("os.path.exists('/'), os.path.exists(b'/no/bytes')", [], ["/no/bytes"]),

@@ -7,10 +7,12 @@ from pathlib import Path
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Amount
 from recovery.contracts.option import Option
+from recovery.sources.base import InputFile
 from recovery.sources.live import probe, unread
 from recovery.strategies.base import Counts, Facts
 from recovery.strategies.catalogue import judge_all
-from tests.unit.strategies.facts import checkpoint, facts
+from tests.unit.strategies.facts import checkpoint, facts, source
+from tests.unit.strategies.streams import options
 
 DAY = 86_400_000
 T = 1_760_000_000_000
@@ -111,3 +113,10 @@ def test_a_planned_batch_that_stays_makes_spark_pass_over_older_files(tmp_path: 
     assert seen.reach.readable is False
     assert "such as late" in seen.reach.why
     assert seen.waits.files == Amount(value=1)  # the planned one
+
+
+def test_files_that_spark_passes_over_are_no_loss_of_the_plan_and_are_named_beside_it() -> None:
+    plain, passed = facts(), facts(sources=(source(ignored=(InputFile("/in/old", 1, 1),)),))
+    lost = [options(given)["continue"].forecast.lost for given in (plain, passed)]
+    assert [(amount.rows, amount.exact) for amount in lost] == [(0, True), (0, True)]
+    assert ["maxFileAge" in amount.why for amount in lost] == [False, True]

@@ -12,7 +12,13 @@ TYPES = TableMisfit(columns=("amount",))
 FOLDERS = TableMisfit(after=("day",))
 
 
-@pytest.mark.parametrize("misfit", [TYPES, FOLDERS], ids=["types", "folders"])
+FORMATS = TableMisfit(kinds=("parquet", "orc"))
+RETENTION = TableMisfit(retention="1s")
+
+
+@pytest.mark.parametrize(
+    "misfit", [TYPES, FOLDERS, FORMATS, RETENTION], ids=["types", "folders", "formats", "retention"]
+)
 def test_every_strategy_that_keeps_the_files_names_it_and_forecasts_no_exact_loss(
     misfit: TableMisfit,
 ) -> None:
