@@ -62,7 +62,8 @@ def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBa
     if _is_given_up(page):
         links = (*links, Link(reverse("cancel", args=[page.pk]), "Give this plan up"))
     if skipping.refusal(page.recovery) is None:
-        links = (*links, Link(reverse("skip", args=[page.pk]), f"Skip {STEP_NAMES[stuck.kind]}"))
+        words = "End without proof" if stuck.kind == "rerun" else f"Skip {STEP_NAMES[stuck.kind]}"
+        links = (*links, Link(reverse("skip", args=[page.pk]), words))
     waits = not probing.is_answered(stuck)
     why = may_run(page, page.plan)
     no = (

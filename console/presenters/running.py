@@ -373,9 +373,9 @@ def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | Non
         AdviceRung(f"Skip {name}", no_skip, ("Not possible",), code="never-skipped")
         if no_skip
         else AdviceRung(
-            f"Skip {name}",
+            "End without proof" if step.kind == "rerun" else f"Skip {name}",
             f"{SKIPS[step.kind].because} {SKIPS[step.kind].then}",
-            ("Needs a reason", "No proof" if step.kind == "verify" else "Same plan"),
+            ("Needs a reason", "No proof" if SKIPS[step.kind].then else "Same plan"),
             code="skip",
         )
     )

@@ -80,26 +80,33 @@ def events_of(told: StreamUpdate, *, pipeline_id: str, flow: str, dataset: str) 
     origin = {"pipeline_id": pipeline_id, "update_id": told.update_id}
     of_flow = {**origin, "flow_name": flow}
     found = [
-        _event(told, 0, "create_update", told.created_ms, origin, _created(told)),
+        _event(told, 0, "create_update", told.created_ms, origin, _created(told), "A run began."),
         _event(
             told, 1, "flow_definition", told.created_ms, of_flow,
-            {"output_dataset": dataset, "flow_type": "APPEND", "input_datasets": []},
+            {"output_dataset": dataset, "flow_type": "APPEND", "input_datasets": []}, f"{flow} writes {dataset}.",
         ),
     ]  # fmt: skip
     if told.state != SILENT:
-        found.append(_event(told, 2, "flow_progress", told.created_ms, of_flow, {"status": "RUNNING"}))
+        running = {"status": "RUNNING"}
+        found.append(
+            _event(told, 2, "flow_progress", told.created_ms, of_flow, running, f"{flow} is running.")
+        )
     batches = told.run.batches if told.run else ()
     for number, body in enumerate(batches, start=3):
         at = _ms(body.get("timestamp")) or told.created_ms
-        found.append(_event(told, number, "stream_progress", at, of_flow, {"progress_json": dict(body)}))
+        details = {"progress_json": dict(body)}
+        found.append(_event(told, number, "stream_progress", at, of_flow, details, _batch_message(body)))
     if told.state not in STATUSES or told.state == "RUNNING":
         return found
     end, last = told.ended_ms or told.created_ms, len(found) + 1
     causes = _causes(told.failure)
     status = {"status": STATUSES[told.state]}
     failed = {"error": {"exceptions": causes}} if told.state == "FAILED" else {}
-    found.append({**_event(told, last, "flow_progress", end, of_flow, status), **failed})
-    found.append(_event(told, last + 1, "update_progress", end, origin, {"state": told.state}))
+    ended, level = told.state.lower(), "ERROR" if failed else "INFO"
+    of_end = _event(told, last, "flow_progress", end, of_flow, status, f"{flow} is {ended}.", level)
+    found.append({**of_end, **failed})
+    whole = {"state": told.state}
+    found.append(_event(told, last + 1, "update_progress", end, origin, whole, f"The run is {ended}.", level))
     return found
 
 
@@ -114,6 +121,8 @@ def _event(
     at_ms: int,
     origin: Mapping[str, Any],
     details: Mapping[str, Any],
+    message: str,
+    level: str = "INFO",
 ) -> dict[str, Any]:
     return {
         "id": f"{told.update_id}-{number}",
@@ -121,10 +130,16 @@ def _event(
         "timestamp": _when(at_ms).isoformat(),
         "sequence": {"control_plane_seq_no": number},
         "origin": dict(origin),
-        "level": "INFO",
-        "message": "",
+        "level": level,
+        "message": message,
         "details": {kind: dict(details)},
     }
+
+
+def _batch_message(progress: Mapping[str, Any]) -> str:
+    rows = progress.get("numInputRows")
+    read = f", {rows:,} input rows" if isinstance(rows, int) else ""
+    return f"Batch {progress.get('batchId')} is committed{read}."
 
 
 def _causes(failure: str) -> list[dict[str, str]]:

@@ -266,15 +266,17 @@ def _put_halt(halted: Sequence[Recovery], by: Actor, *, when: str) -> None:
 def skip_step(*, recovery_id: int, reason: str, by: Actor) -> Step:
     """Skip the step at which the recovery stands, where `transitions.SKIPS` allows it, and go on after it.
 
-    Without the proof the recovery ends as unproven. Raises Refused without a reason, for a kind that is never skipped,
+    Without the proof, or a rerun that failed and has no way back, the recovery ends as unproven. Raises Refused
+    without a reason, for a kind that is never skipped,
     and where the recovery does not stand still; Denied as `execute` does.
     """
     recovery = _get(recovery_id)
+    no_way_back = skipping.has_no_way_back(recovery)  # asks API and storage, so before the transaction
     with trying("recovery.skip", recovery, by, reason=reason) as attempted:
         broker.check()
         recovery = lock(recovery_id)
         by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
-        skipped = skipping.skip(recovery, reason=reason.strip(), by=by)
+        skipped = skipping.skip(recovery, reason=reason.strip(), by=by, no_way_back=no_way_back)
         attempted.done(skipped.says, before=skipped.before, after=skipped.after)
     return skipped.step
 

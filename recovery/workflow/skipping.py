@@ -5,12 +5,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from recovery.errors import Refused
+from recovery.errors import Refused, RepriseError
 from recovery.models import Recovery, Step
 from recovery.people.roles import Actor
 from recovery.workflow import engine, joining, studies
 from recovery.workflow.moves import only_in, step_to
 from recovery.workflow.starting import may_go_on, stuck
+from recovery.workflow.steps import rollback
+from recovery.workflow.strangers import find_foreign_batches
 from recovery.workflow.transitions import SKIPS
 
 
@@ -24,17 +26,18 @@ class SkippedStep:
     after: dict[str, Any]
 
 
-def skip(recovery: Recovery, *, reason: str, by: Actor) -> SkippedStep:
+def skip(recovery: Recovery, *, reason: str, by: Actor, no_way_back: bool) -> SkippedStep:
     """In this actor's name, under the recovery's lock. The step is skipped under its fence, then the next one begins;
-    without a next one the recovery ends without proof."""
-    step = _skippable(recovery)
+    without a next one, and without a rerun, the recovery ends without proof. `no_way_back`: as `has_no_way_back` was
+    asked before the lock."""
+    step = _skippable(recovery, no_way_back=no_way_back)
     if not reason:
         raise Refused(f"Skipping step {step.kind} needs a reason: others judge it later.", code="no_reason")
     before = {"step": step.kind, "state": step.state, "problem": step.problem}
     if step.state == "done":  # it was measured and does not hold: what is skipped is to measure again
         step = engine.another_verification(step)
     _mark(step, reason, by)
-    following = joining.next_step(step) if step.kind != "verify" else None
+    following = joining.next_step(step) if step.kind not in ("verify", "rerun") else None
     if following is not None:
         for one in joining.plans_together(step.plan) if step.plan else ():
             studies.put(one.recovery, "halt", {})
@@ -42,6 +45,9 @@ def skip(recovery: Recovery, *, reason: str, by: Actor) -> SkippedStep:
         engine.wake(following)
         recovery.refresh_from_db()
     else:
+        recovery.steps.filter(plan=step.plan, state="pending").update(
+            state="skipped", ended_at=timezone.now()
+        )
         engine.end(recovery, "unproven", f"{_without_proof(recovery)} {engine.skipped(step)}")
     after = {"step": step.kind, "state": "skipped", "recovery": recovery.state}
     return SkippedStep(step, f"Step {step.kind} skipped: {reason}", before, after)
@@ -50,13 +56,27 @@ def skip(recovery: Recovery, *, reason: str, by: Actor) -> SkippedStep:
 def refusal(recovery: Recovery) -> str | None:
     """Why the step at which it stands cannot be skipped, in one sentence; None when it can. Reads only."""
     try:
-        _skippable(recovery)
+        _skippable(recovery, no_way_back=has_no_way_back(recovery))
     except Refused as refused:
         return refused.sentence
     return None
 
 
-def _skippable(recovery: Recovery) -> Step:
+def has_no_way_back(recovery: Recovery) -> bool:
+    """Whether it is at a rerun that failed as somebody else had started the stream, and that can no longer be rolled
+    back. Asks API and storage."""
+    if recovery.state != "needs_attention" or joining.joint_of(recovery) is not None:
+        return False
+    try:
+        step = stuck(recovery)
+        if step.kind != "rerun" or step.state != "failed" or step.plan is None:
+            return False
+        return find_foreign_batches(step.plan, step) is not None and rollback.refusal(recovery) is not None
+    except RepriseError:
+        return False
+
+
+def _skippable(recovery: Recovery, *, no_way_back: bool) -> Step:
     only_in(recovery, "needs_attention")
     step = stuck(recovery)
     joint = joining.joint_of(recovery)
@@ -66,7 +86,7 @@ def _skippable(recovery: Recovery) -> Step:
             code="joint",
         )
     rule = SKIPS[step.kind]
-    if not rule.may:
+    if not rule.may and not (no_way_back and step.kind == "rerun" and step.state == "failed"):
         raise Refused(f"Step {step.kind} is never skipped. {rule.because}", code="not_skippable")
     if recovery.steps.filter(state="running").exists() or _undoing(recovery):
         raise Refused("A step is running. Wait for its end, then skip.", code="step_running")

@@ -4,45 +4,67 @@ A pipeline's update is known to its API. A plain stream is started by schedulers
 checkpoint holds is compared with what this recovery has left there.
 """
 
+from dataclasses import dataclass
+
 from recovery import reach
 from recovery.checkpoints import read_fingerprint
 from recovery.contracts import codec
 from recovery.contracts.results import SeedResult, UpdateResult
 from recovery.errors import Refused
+from recovery.models import Plan, Step
 from recovery.streams.standing import standing_of
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import Context
 
 
+@dataclass(frozen=True)
+class ForeignBatches:
+    """`wanted`: the last committed batch that this recovery has left, `committed`: that of now; `is_seeded`: it has put
+    a checkpoint into place."""
+
+    wanted: int | None
+    committed: int | None
+    is_seeded: bool
+
+
 def refuse_foreign_batches(context: Context) -> None:
     """Raises Refused (`batch_by_others`) before the first start of a plan's code, where the checkpoint of a plain
     stream is no longer as the plan's steps left it."""
-    if (
-        not context.flow.pipeline.workspace.has_streams
-        or codec.read(UpdateResult, context.step.result).updates
-    ):
+    label, foreign = context.recovery.label, find_foreign_batches(context.plan, context.step)
+    if foreign is None:
         return
-    place = checkpoint_of(context.flow)
-    seed = context.recovery.steps.filter(plan=context.plan, kind="seed", state="done").first()
-    with reach.reading(context.flow.pipeline.workspace):
-        if seed is None:
-            planned = context.contents.preconditions.checkpoint
-            is_same = read_fingerprint(place) == planned.fingerprint
-            wanted = planned.last_committed
-        else:
-            seeded = codec.read(SeedResult, seed.result)
-            wanted = seeded.last_committed
-        standing = standing_of(place)
-    if seed is not None:
-        is_same = (standing.query_id, standing.committed) == (seeded.query_id, wanted)
-        is_noted = seeded.last_planned is not None or wanted is None  # older versions did not
-        is_same = is_same and (standing.planned == seeded.last_planned or not is_noted)
-    if is_same:
-        return
+    says = (
+        f"a batch after {foreign.committed} was begun."
+        if foreign.wanted == foreign.committed
+        else f"batch {foreign.wanted} was the last one, now it is {foreign.committed}."
+    )
     raise Refused(
-        f"Something else has started this stream since {context.recovery.label} "
-        f"{'put the checkpoint into place' if seed else 'was planned'}: batch {wanted} was the last one, now it is "
-        f"{standing.committed}. Nothing was started. Keep what starts it from doing so, stop it, then end this "
-        "recovery without proof and look at the stream again.",
+        f"Something else has started this stream since {label} "
+        f"{'put the checkpoint into place' if foreign.is_seeded else 'was planned'}: {says} Nothing was started. Keep "
+        "what starts it from doing so, stop it, then end this recovery without proof "
+        f"(bin/manage skip {label} --reason …) and look at the stream again.",
         code="batch_by_others",
     )
+
+
+def find_foreign_batches(plan: Plan, step: Step) -> ForeignBatches | None:
+    """Of a plain stream before the first start of a plan's code (`step`: its rerun); None: the checkpoint is as the
+    plan's steps left it, or this was started before. Reads the checkpoint."""
+    recovery = plan.recovery
+    flow = recovery.flow
+    if not flow.pipeline.workspace.has_streams or codec.read(UpdateResult, step.result).updates:
+        return None
+    place = checkpoint_of(flow)
+    seed = recovery.steps.filter(plan=plan, kind="seed", state="done").first()
+    with reach.reading(flow.pipeline.workspace):
+        standing = standing_of(place)
+        if seed is None:
+            planned = plan.contents.preconditions.checkpoint
+            is_same, wanted = read_fingerprint(place) == planned.fingerprint, planned.last_committed
+    if seed is not None:
+        seeded = codec.read(SeedResult, seed.result)
+        wanted = seeded.last_committed
+        is_noted = seeded.last_planned is not None or wanted is None  # older versions did not
+        is_same = (standing.query_id, standing.committed) == (seeded.query_id, wanted)
+        is_same = is_same and (standing.planned == seeded.last_planned or not is_noted)
+    return None if is_same else ForeignBatches(wanted, standing.committed, seed is not None)

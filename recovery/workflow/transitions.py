@@ -25,7 +25,10 @@ class Guard(StrEnum):
     IN_TIME = "the time of the request is not over"
     UNTOUCHED = "no step has changed anything"
     PROVEN = "every criterion was measured and holds"
-    SKIPPED = "the rerun, the fill of a top-up or the deduplicate is done, and a person skipped the proof with a reason"
+    SKIPPED = (
+        "the rerun, the fill of a top-up or the deduplicate is done, and a person skipped the proof with a reason; or "
+        "a person gave up a rerun that failed and has no way back"
+    )
     RAN = "a plan before it has run"
     FENCE = "only for who holds the step's fence"
 
@@ -143,7 +146,10 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
         ),
         "seed": SkipRule(False, "The update would start on the checkpoint that failed."),
         "rerun": SkipRule(
-            False, "It is what recovers the flow; without it there is nothing that could be proven."
+            False,
+            "It is what recovers the flow; without it there is nothing that could be proven. One that failed and "
+            "cannot be rolled back, as somebody else started the stream, is given up.",
+            "The recovery ends as unproven, never as succeeded.",
         ),
         "fill": SkipRule(
             False,

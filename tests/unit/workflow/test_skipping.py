@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from recovery.errors import Denied, RepriseError
+from recovery.errors import Denied, RepriseError, Unreachable
 from recovery.models import AuditEntry, Message, Recovery, ReviewItem, Step
 from recovery.people.roles import Actor, Grant, Role
 from recovery.workflow import actions, broker, engine, skipping, tasks
 from recovery.workflow.moves import move
+from recovery.workflow.steps import rollback
+from recovery.workflow.strangers import ForeignBatches
 from recovery.workflow.transitions import SKIPS
 from tests.refusals import refused
 from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
@@ -56,6 +58,39 @@ def test_what_the_plan_rests_on_is_never_skipped(kind: str, state: str) -> None:
     row.refresh_from_db()
     assert (row.state, row.steps.get(kind=kind).state) == ("needs_attention", state)
     assert AuditEntry.objects.filter(action="recovery.skip", outcome="failed").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "refusal", "ends"),
+    [
+        ("failed", "Batch 4 was committed since.", "unproven"),
+        ("failed", None, "needs_attention"),
+        ("failed", Unreachable("The storage does not answer."), "needs_attention"),
+        ("unknown", "Batch 4 was committed since.", "needs_attention"),
+        ("pending", "Batch 4 was committed since.", "needs_attention"),
+    ],
+)
+def test_a_rerun_that_failed_is_given_up_where_it_certainly_has_no_way_back(
+    monkeypatch: pytest.MonkeyPatch, state: str, refusal: str | Unreachable | None, ends: str
+) -> None:
+    def refuse(_: Recovery) -> str | None:
+        if isinstance(refusal, Unreachable):
+            raise refusal
+        return refusal
+
+    monkeypatch.setattr(rollback, "refusal", refuse)
+    monkeypatch.setattr(skipping, "find_foreign_batches", lambda *_: ForeignBatches(3, 4, is_seeded=True))
+    row = standing_at("rerun", state, evidence=[{"proven": True, "says": "Seen."}])
+    assert (skipping.refusal(row) is None) is (ends == "unproven")
+    if ends == "unproven":
+        skip(row)
+    else:
+        with refused("not_skippable"):
+            skip(row)
+    row.refresh_from_db()
+    assert row.state == ends
+    left = row.steps.filter(kind="verify").values_list("state", flat=True)
+    assert set(left) == ({"skipped"} if ends == "unproven" else {"pending"})
 
 
 def test_a_rollback_that_failed_is_not_skipped() -> None:
