@@ -12,6 +12,27 @@ from recovery.models import Flow
 from recovery.people.roles import Right
 from recovery.planning import plan_now
 from recovery.workflow import actions, by_hand, joint_actions
+from recovery.workflow.selectors import open_recovery_of
+
+
+def refuse_votes(flow: Flow) -> None:
+    """Raises Refused, before anything is stopped or sealed, where other people must agree: `already_approved`,
+    `votes_missing` where a plan waits, else `needs_approval`."""
+    rule = rules_of(flow.pipeline.environment)
+    if not rule.votes:
+        return
+    asks = f"Environment {rule.environment} asks for {votes_text(rule.votes)} by other people, so nothing was done."
+    waiting = open_recovery_of(flow.pk)
+    if waiting is not None and waiting.state == "approved":
+        says = (
+            f"The plan of {waiting.label} is approved: run it with bin/manage execute {waiting.label} --wait."
+        )
+        raise Refused(f"{asks} {says}", code="already_approved")
+    if waiting is not None and waiting.state == "awaiting_approval":
+        says = f"The plan of {waiting.label} waits for votes: bin/manage approve {waiting.label}."
+        raise Refused(f"{asks} {says}", code="votes_missing")
+    says = "Seal a plan with bin/manage plan, which asks for them; then run it with bin/manage execute."
+    raise Refused(f"{asks} {says}", code="needs_approval")
 
 
 class Command(RepriseCommand):
@@ -30,7 +51,7 @@ class Command(RepriseCommand):
         if len(options["flows"]) > 1:
             return self._recover_together(options)
         flow = _acting.flow_of(options, self.actor)
-        self._needs_nobody(flow)
+        refuse_votes(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         self._stop(flow, healthy=plan_now.fits_healthy(options["strategy"]))
         recovery, plan = _acting.seal(flow, options, patch, by=self.actor)
@@ -42,23 +63,13 @@ class Command(RepriseCommand):
 
     def _recover_together(self, options: Options) -> CommandAnswer:
         flows = _together.find_flows(options, self.actor)
-        self._needs_nobody(flows[0][0])
+        refuse_votes(flows[0][0])
         for flow, strategy in flows:  # once one has stopped the pipeline, the others find it stopped
             self._stop(flow, healthy=plan_now.fits_healthy(strategy))
         joint = _together.seal_plans(options, flows, by=self.actor)
         _acting.say(f"{joint.label}: {len(flows)} plans sealed together, {joint.hash[:8]}.")
         joint_actions.execute_joint(joint_id=joint.pk, by=self.actor)
         return _together.wait_for_end(joint, timeout=options["timeout"])
-
-    def _needs_nobody(self, flow: Flow) -> None:
-        """Raise Refused, before anything is stopped or sealed, where other people must agree."""
-        rule = rules_of(flow.pipeline.environment)
-        if rule.votes:
-            raise Refused(
-                f"Environment {rule.environment} asks for {votes_text(rule.votes)} by other people, so nothing was "
-                "done. Seal a plan with bin/manage plan, which asks for them; then run it with bin/manage execute.",
-                code="needs_approval",
-            )
 
     def _stop(self, flow: Flow, *, healthy: bool) -> None:
         """An update may run, or may at any time: stop it before positions are read."""
