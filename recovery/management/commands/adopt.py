@@ -3,6 +3,7 @@
 `--roots` finds many of them, and matches each with its event log by query id.
 """
 
+import shlex
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ from django.conf import settings
 
 from recovery.errors import WrongUse
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand, table
+from recovery.models import Pipeline
 from recovery.names import shown
 from recovery.people.roles import ENVIRONMENTS, Right
 from recovery.streams.actions import RUNNERS, StreamDetails, adopt_stream
@@ -117,11 +119,12 @@ class Command(RepriseCommand):
         if options["list"]:
             raise WrongUse("--list shows what is below --roots: name those.")
         stream = adopt_stream(checkpoint=options["checkpoint"], said=_said(options), by=self.actor)
-        data = stream_json(stream)
+        data, pipeline = stream_json(stream), stream.pipeline
+        is_unique = Pipeline.objects.filter(name=pipeline.name).count() == 1
+        typed = shlex.quote(pipeline.name) if is_unique else pipeline.pipeline_id
         return CommandAnswer(
             data,
-            f"Stream {shown(str(data['flow']))} is on the list: {data['state']}. Next: bin/manage diagnose "
-            f"{stream.pipeline.pipeline_id}",
+            f"Stream {shown(str(data['flow']))} is on the list: {data['state']}. Next: bin/manage diagnose {typed}",
         )
 
     def _many(self, options: Options) -> CommandAnswer:
