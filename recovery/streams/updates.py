@@ -136,7 +136,7 @@ def _event(
     }
 
 
-def _batch_message(progress: Mapping[str, Any]) -> str:
+def _batch_message(progress: Mapping[str, object]) -> str:
     rows = progress.get("numInputRows")
     read = f", {rows:,} input rows" if isinstance(rows, int) else ""
     return f"Batch {progress.get('batchId')} is committed{read}."

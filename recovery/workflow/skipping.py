@@ -71,7 +71,11 @@ def has_no_way_back(recovery: Recovery) -> bool:
         step = stuck(recovery)
         if step.kind != "rerun" or step.state != "failed" or step.plan is None:
             return False
-        return find_foreign_batches(step.plan, step) is not None and rollback.refusal(recovery) is not None
+        flow = recovery.flow
+        is_foreign = (
+            flow.pipeline.workspace.has_streams and find_foreign_batches(flow, step.plan, step) is not None
+        )
+        return is_foreign and rollback.refusal(recovery) is not None
     except RepriseError:
         return False
 

@@ -11,7 +11,7 @@ from recovery.checkpoints import read_fingerprint
 from recovery.contracts import codec
 from recovery.contracts.results import SeedResult, UpdateResult
 from recovery.errors import Refused
-from recovery.models import Plan, Step
+from recovery.models import Flow, Plan, Step
 from recovery.streams.standing import standing_of
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import Context
@@ -30,9 +30,12 @@ class ForeignBatches:
 def refuse_foreign_batches(context: Context) -> None:
     """Raises Refused (`batch_by_others`) before the first start of a plan's code, where the checkpoint of a plain
     stream is no longer as the plan's steps left it."""
-    label, foreign = context.recovery.label, find_foreign_batches(context.plan, context.step)
+    if not context.flow.pipeline.workspace.has_streams:
+        return
+    foreign = find_foreign_batches(context.flow, context.plan, context.step)
     if foreign is None:
         return
+    label = context.recovery.label
     says = (
         f"a batch after {foreign.committed} was begun."
         if foreign.wanted == foreign.committed
@@ -47,15 +50,13 @@ def refuse_foreign_batches(context: Context) -> None:
     )
 
 
-def find_foreign_batches(plan: Plan, step: Step) -> ForeignBatches | None:
+def find_foreign_batches(flow: Flow, plan: Plan, step: Step) -> ForeignBatches | None:
     """Of a plain stream before the first start of a plan's code (`step`: its rerun); None: the checkpoint is as the
     plan's steps left it, or this was started before. Reads the checkpoint."""
-    recovery = plan.recovery
-    flow = recovery.flow
-    if not flow.pipeline.workspace.has_streams or codec.read(UpdateResult, step.result).updates:
+    if codec.read(UpdateResult, step.result).updates:
         return None
     place = checkpoint_of(flow)
-    seed = recovery.steps.filter(plan=plan, kind="seed", state="done").first()
+    seed = Step.objects.filter(plan=plan, kind="seed", state="done").first()
     with reach.reading(flow.pipeline.workspace):
         standing = standing_of(place)
         if seed is None:
