@@ -8,8 +8,7 @@ from console.pages.action_bars import may_run, ways_to_permission
 from console.pages.base import may_why
 from console.pages.recovery_page import RecoveryPage
 from console.presenters import verifying
-from console.presenters.reviewing import STEP_NAMES
-from console.presenters.running import PersonAsked
+from console.presenters.running import PersonAsked, name_skip
 from console.presenters.wizard import ActionBar, Link, Primary
 from recovery.approvals import selectors
 from recovery.contracts.names import Strategy
@@ -62,8 +61,7 @@ def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBa
     if _is_given_up(page):
         links = (*links, Link(reverse("cancel", args=[page.pk]), "Give this plan up"))
     if skipping.refusal(page.recovery) is None:
-        words = "End without proof" if stuck.kind == "rerun" else f"Skip {STEP_NAMES[stuck.kind]}"
-        links = (*links, Link(reverse("skip", args=[page.pk]), words))
+        links = (*links, Link(reverse("skip", args=[page.pk]), name_skip(stuck.kind)))
     waits = not probing.is_answered(stuck)
     why = may_run(page, page.plan)
     no = (

@@ -102,6 +102,11 @@ def halted_step(steps: Sequence[Any], plan: Any | None) -> Any | None:
     return stuck_step(steps, plan) or next((s for s in reversed(own_steps) if s.kind == "verify"), None)
 
 
+def name_skip(kind: str) -> str:
+    """What skipping a step of this kind is called."""
+    return "End without proof" if SKIPS[kind].ends else f"Skip {STEP_NAMES.get(kind, kind)}"
+
+
 def skip_offer(step: Any | None) -> dict[str, str]:
     """What is skipped, and what follows; empty before a plan."""
     if step is None:
@@ -373,9 +378,9 @@ def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | Non
         AdviceRung(f"Skip {name}", no_skip, ("Not possible",), code="never-skipped")
         if no_skip
         else AdviceRung(
-            "End without proof" if step.kind == "rerun" else f"Skip {name}",
+            name_skip(step.kind),
             f"{SKIPS[step.kind].because} {SKIPS[step.kind].then}",
-            ("Needs a reason", "No proof" if SKIPS[step.kind].then else "Same plan"),
+            ("Needs a reason", "No proof" if SKIPS[step.kind].ends else "Same plan"),
             code="skip",
         )
     )

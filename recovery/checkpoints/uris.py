@@ -8,6 +8,7 @@ import re
 from urllib.parse import quote, unquote
 
 LEGAL = "/_-!.~'()*,;:$&+=@"  # what java.net.URI leaves as it is in a path, beside letters and digits
+_STORE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 
@@ -23,6 +24,12 @@ def canonical_uri(path: str) -> str:
         host, slash, below = rest[2:].partition("/")
         rest = f"{slash}{below}" if host in ("", "localhost") else rest
     return f"file:///{rest.lstrip('/')}"
+
+
+def path_in_store(uri: str) -> str:
+    """A path or decoded URI without scheme and host: `s3://` and `s3a://`, `file:/` and `file:///`, a default store
+    named or not are spellings of one place."""
+    return _STORE.sub("", uri)
 
 
 def decode_uri(uri: str) -> str:

@@ -64,6 +64,25 @@ class BudgetBound:
 
 
 @dataclass(frozen=True)
+class AbsentInputs:
+    """What code asks for beside its streams, and what is not there where it is studied, by name."""
+
+    variables: tuple[Text, ...] = ()
+    """Variables of the environment."""
+    settings: tuple[Text, ...] = ()
+    """Settings of Spark."""
+    files: tuple[Text, ...] = ()
+    """Files that it looks for or opens."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.variables, *self.settings, *self.files)
+
+
+NOTHING_ABSENT: Final = AbsentInputs()
+
+
+@dataclass(frozen=True)
 class TableMisfit:
     """How code would write files beside which those of a table by its path can no longer be read."""
 

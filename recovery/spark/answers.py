@@ -93,9 +93,7 @@ def _describe_flow(spark: Any, flow: CodeFlow) -> Study:
         output_mode=flow.output_mode,
         varies=tuple(sorted({*explained.besides(flow.text), *by_order(flow.text), *facts_of_files})),
         watermarked=explained.has_watermark(flow.text),
-        unset_variables=tuple(flow.unset.variables),
-        unset_settings=tuple(flow.unset.settings),
-        absent_files=flow.absent_files,
+        absent=flow.absent,
     )
 
 
@@ -370,12 +368,12 @@ def _add_values(
         return replace(measure, values=RowValues())
     inputs, slices = _new_input(request)
 
-    def make() -> Any:
+    def make_rows() -> Any:
         rows = flow.batch_with_all_rows(inputs, slices)
         return topics.make_records(rows) if request.get("topic") else rows
 
     values = measure_values(
-        spark, make, written, key, budgets_of(request).lookup, rests_on_more=flow.rests_on_more
+        spark, make_rows, written, key, budgets_of(request).lookup, rests_on_more=flow.rests_on_more
     )
     bounded = measure.bounded if values.bounded is None else (*measure.bounded, values.bounded)
     return replace(measure, values=values, bounded=bounded)

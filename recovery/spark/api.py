@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from recovery.contracts.measured import (
+    NOTHING_ABSENT,
     WHOLE_ROW,
+    AbsentInputs,
     BoundedBy,
     BudgetBound,
     RowOrigin,
@@ -171,10 +173,9 @@ class Study:
     `varies`: by what the state that the code builds of one input may differ from run to run: other relations,
     functions of people's own, such as yield another value each time or go by the order of rows; (): by nothing that the
     plan shows, None: not known. `watermarked`: whether the code names a watermark; None: not known. `lacking`,
-    `committed`: as was asked; None: not compared. `unset_variables`, `unset_settings`, `absent_files`: what the
-    code asked for in its environment, among Spark's settings or on disk, and what is not there where it is studied: it
-    takes a default, and a run may take another value. Secrets are left out. `misfit`: of a file table by its path,
-    Parquet or ORC; None: none, or not looked at.
+    `committed`: as was asked; None: not compared. `absent`: what the code
+    asks for and does not find where it is studied: it takes a default, and a run may take another value. Secrets are
+    left out. `misfit`: of a file table by its path; None: none, or not looked at.
     """
 
     operators: tuple[Text, ...] | None = None
@@ -204,9 +205,7 @@ class Study:
     watermarked: bool | None = None
     lacking: TableGap | None = None
     committed: CommittedComparison | None = None
-    unset_variables: tuple[Text, ...] = ()
-    unset_settings: tuple[Text, ...] = ()
-    absent_files: tuple[Text, ...] = ()
+    absent: AbsentInputs = NOTHING_ABSENT
     misfit: TableMisfit | None = None
 
 
@@ -307,14 +306,15 @@ class ChangesSince:
 @dataclass(frozen=True)
 class RowValues:
     """Written rows that are identified by a key, beside every row that the code makes of the new input, in all columns.
-    `rows`: those that equal none of these; None: not compared. `columns`: where a row with their key has another value.
+    `rows`: those that equal none of these; None: not compared. `differing`: columns in which a row with their key has
+    another value.
     `left_out`: columns that were not compared, as two runs of the code fill them otherwise; `other_types`: nor these,
     as one type does not hold both sides' values; `absent`: columns that the table does not have, so nothing was
     compared. `rests_on_more`: rows differ, and may do so by more than the code: a function of Python, a file or table
     that it reads, the day of its run, a format that does not keep each value. `bounded`: the budget that was met."""
 
     rows: Rows | None = None
-    columns: tuple[Text, ...] = ()
+    differing: tuple[Text, ...] = ()
     left_out: tuple[Text, ...] = ()
     other_types: tuple[Text, ...] = ()
     absent: tuple[Text, ...] = ()

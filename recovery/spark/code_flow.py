@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
+from recovery.contracts.measured import AbsentInputs
 from recovery.diagnosis import operators as ops
 from recovery.spark import (
     counting,
@@ -54,8 +55,8 @@ class CodeFlow:
         self._placed = self._laid.files if self._laid else write_files(files, root, folder)
         use(spark, request["catalog"], request["schema"])
         self._touched = imports_beside(request["files"])
-        self.unset = UnsetNames({str(path) for path in self._placed.values()})
-        with watching(spark, folder, self._touched), noting_unset(self.unset):
+        self._unset = UnsetNames({str(path) for path in self._placed.values()})
+        with watching(spark, folder, self._touched), noting_unset(self._unset):
             definitions: Definitions = (
                 programs.load(spark, self._laid, request)
                 if self._laid
@@ -75,7 +76,7 @@ class CodeFlow:
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
         if self.query is not None:
             self._called(lambda: _prepare(spark, in_sql, self.query, request))
-        with watching(spark, folder, self._touched), noting_unset(self.unset):
+        with watching(spark, folder, self._touched), noting_unset(self._unset):
             stream = self._called(lambda: self.reader.stream(self._flow.func))
         if not hasattr(stream, "_explain_string"):
             raise BadCode(f"The flow {request['flow']} must return a DataFrame; its function returns none.")
@@ -88,7 +89,7 @@ class CodeFlow:
         self.sources = [dict(source) for source in self.numbered.sources]
         self.reader.sources, self.reader.by_text = self.sources, self.numbered.by_text
         self.sink = sink
-        self.partitions: tuple[str, ...] | None = _partitions(definitions, self._flow) if plain else None
+        self.partitions: tuple[str, ...] | None = _find_partitions(definitions, self._flow) if plain else None
         self.operators = explained.operators(self.text)
         self.dedupe = _dedupe(self.text)
 
@@ -103,8 +104,7 @@ class CodeFlow:
         A source of which neither names anything yields no row.
         """
         self._check_replay()
-        by_index = {int(source): slicing.merge_slices(given) for source, given in (slices or {}).items()}
-        return self._called(lambda: self.reader.batch(self._flow.func, files, known, by_index))
+        return self._replayed(files, known, slices or {})
 
     def batch_with_repeats(self, files: Sequence[str], slices: Mapping[str, Sequence[slicing.Slice]]) -> Any:
         """As `batch`, with the rows that the dropDuplicates of the code takes away."""
@@ -116,9 +116,14 @@ class CodeFlow:
         self._check_rows_show()
         if explained.count_dedupes(self.text) > sum(o in DEDUPES for o in self.operators):
             raise CannotReplay("The code also takes repeats out of rows that are not of the stream.")
-        by_index = {int(source): slicing.merge_slices(given) for source, given in slices.items()}
         with keeping_repeats():
-            return self._called(lambda: self.reader.batch(self._flow.func, files, files, by_index))
+            return self._replayed(files, files, slices)
+
+    def _replayed(
+        self, files: Sequence[str], known: Sequence[str], slices: Mapping[str, Sequence[slicing.Slice]]
+    ) -> Any:
+        by_index = {int(source): slicing.merge_slices(given) for source, given in slices.items()}
+        return self._called(lambda: self.reader.batch(self._flow.func, files, known, by_index))
 
     def replaced(self, replace: Replace) -> Any:
         """The flow's DataFrame over other reads than its own (`ReaderProxy.replaced`).
@@ -129,9 +134,10 @@ class CodeFlow:
         return self._called(lambda: self.reader.replaced(self._flow.func, replace))
 
     @property
-    def absent_files(self) -> tuple[str, ...]:
-        """Files that the code looked for while it was defined, by the names that a run has for them."""
-        return tuple(self._laid.real_place(name) if self._laid else name for name in self.unset.files)
+    def absent(self) -> AbsentInputs:
+        """What the code asked for in vain while it was defined; files by the names that a run has for them."""
+        files = (self._laid.real_place(name) if self._laid else name for name in self._unset.files)
+        return AbsentInputs(tuple(self._unset.variables), tuple(self._unset.settings), tuple(files))
 
     @property
     def reads_only_files(self) -> bool:
@@ -140,8 +146,7 @@ class CodeFlow:
     @property
     def rests_on_more(self) -> bool:
         """Whether values may differ between two runs over one input: by what the code reads, calls or asks for."""
-        asked = (*self.unset.variables, *self.unset.settings, *self.unset.files)
-        return bool(self._touched or asked or explained.besides(self.text))
+        return bool(self._touched or self.absent.names or explained.besides(self.text))
 
     @property
     def rests_on(self) -> list[str]:
@@ -291,7 +296,7 @@ def _sink(definitions: Definitions, target: str) -> dict[str, Any] | None:
     return {"name": found.name, "format": found.format.lower(), "options": options}
 
 
-def _partitions(definitions: Definitions, flow: Any) -> tuple[str, ...] | None:
+def _find_partitions(definitions: Definitions, flow: Any) -> tuple[str, ...] | None:
     """Columns by whose values the files of a program's sink are in folders of their own; None: not known."""
     sink = definitions.sinks.get(".".join(parts_of(flow.target)))
     return None if sink is None else sink.partitions

@@ -4,13 +4,13 @@ A file sink checks no schema: a step that changes the type of a column writes fi
 longer be read, or are read as null. Counts and keys do not show that.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 from urllib.parse import unquote
 
+from recovery.checkpoints.uris import path_in_store
 from recovery.spark.api import TableMisfit
 from recovery.spark.catalog import path_of
 from recovery.spark.code_flow import CodeFlow
@@ -19,7 +19,6 @@ from recovery.spark.rehearsing import Request
 
 WITH_FOOTERS = ("parquet", "orc")
 """Formats whose files tell the types of their columns without being read."""
-_AUTHORITY: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 
 
 def find_misread_columns(spark: Any, request: Request, place: Mapping[str, str]) -> Sequence[str]:
@@ -38,7 +37,7 @@ def forecast_misfit(flow: CodeFlow, name: str, held: Any | None) -> TableMisfit 
     """How the code would write other files than the table has; None: not so, or not known. `held`: the table."""
     place, sink = path_of(name), flow.sink or {}
     options = {name.lower(): value for name, value in (sink.get("options") or {}).items()}
-    if held is None or place is None or _bare(options.get("path", "")) != _bare(place[1]):
+    if held is None or place is None or _root_of(options.get("path", "")) != _root_of(place[1]):
         return None
     kind, written = place[0], str(sink.get("format"))
     misfit = TableMisfit(retention="" if written == "delta" else options.get("retention", ""))
@@ -65,21 +64,20 @@ def _add_columns(misfit: TableMisfit, flow: CodeFlow, held: Any, root: str) -> T
     return replace(misfit, before=before, after=after) if moved else misfit
 
 
+def _root_of(place: str) -> str:
+    return path_in_store(place).rstrip("/")
+
+
 def list_partitions(file: str, root: str) -> tuple[str, ...] | None:
     """Columns that the folders between a table and one of its data files name; None: the file is not in the table.
 
     `file`: as `input_file_name` has it, a URI; `root`: a path or URI, as it is. Spark escapes names once more.
     """
-    path, top = unquote(_bare(file)), f"{_bare(root)}/"
+    path, top = unquote(path_in_store(file)), f"{_root_of(root)}/"
     if not path.startswith(top):
         return None
     folders = path.removeprefix(top).split("/")[:-1]
     return tuple(unquote(folder.partition("=")[0]) for folder in folders if "=" in folder)
-
-
-def _bare(place: str) -> str:
-    """Without scheme and host: s3 and s3a, file:/ and file:/// are spellings of one place."""
-    return _AUTHORITY.sub("", place).rstrip("/")
 
 
 def list_misread_columns(before: Any, after: Any) -> list[str]:

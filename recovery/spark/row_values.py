@@ -34,12 +34,18 @@ class WrittenRows:
     format: str = ""
 
     @property
-    def frames(self) -> list[Any]:
+    def sides(self) -> list[Any]:
         return [self.rows, *([] if self.before is None else [self.before])]
 
 
 def measure_values(
-    spark: Any, make: MakeRows, written: WrittenRows, key: Sequence[str], limit: Limit, *, rests_on_more: bool
+    spark: Any,
+    make_rows: MakeRows,
+    written: WrittenRows,
+    key: Sequence[str],
+    limit: Limit,
+    *,
+    rests_on_more: bool,
 ) -> RowValues:
     """`rests_on_more`: the code uses more than its input.
 
@@ -48,7 +54,7 @@ def measure_values(
     from pyspark.errors import PySparkException
 
     try:
-        values = _measure_values(spark, make, written, key, limit)
+        values = _measure_values(spark, make_rows, written, key, limit)
     except (BadCode, CannotReplay, comparable.NoSuchColumn, comparable.NotComparable):
         return RowValues()
     except OverBudget as over:
@@ -62,18 +68,18 @@ def measure_values(
 
 
 def _measure_values(
-    spark: Any, make: MakeRows, written: WrittenRows, key: Sequence[str], limit: Limit
+    spark: Any, make_rows: MakeRows, written: WrittenRows, key: Sequence[str], limit: Limit
 ) -> RowValues:
     from pyspark.sql import functions as F
 
-    made = make()
+    made = make_rows()
     yields = made.columns
     lacking = counting.table_only(written.rows.columns, made)
     if absent := [c for c in lacking if made.where(F.col(quoted(c)).isNotNull()).take(1)]:
         return RowValues(absent=tuple(absent))
     doubt = unsure(made._explain_string(extended=True), yields, foreign=varying_in(made))
     columns = [c for c in yields if c in key or c not in {*doubt.anew, *doubt.ambiguous, *lacking}]
-    parts = [made, *written.frames]
+    parts = [made, *written.sides]
     other_types: list[str] = []
     if not _are_comparable(parts, columns):
         other_types = [c for c in columns if c not in key and not _are_comparable(parts, [c])]
@@ -81,12 +87,12 @@ def _measure_values(
     check_size(written.rows, limit, BoundedBy.VALUES)
     # not kept in memory: Spark would answer the second run of the same plan from there
     with limited(spark, limit, BoundedBy.VALUES):
-        values = _compare(parts, columns, key)
-        if values.columns:
-            varying = _list_varying(make(), made, columns, key)
+        values = _count_other_rows(parts, columns, key)
+        if values.differing:
+            varying = _list_varying(make_rows(), made, columns, key)
             columns = [c for c in columns if c not in varying]
-            values = _compare(parts, columns, key)
-        constant = bool(values.columns) and all(_has_one_value(made, c) for c in values.columns)
+            values = _count_other_rows(parts, columns, key)
+        constant = bool(values.differing) and all(_has_one_value(made, c) for c in values.differing)
     left_out = [c for c in yields if c not in columns and c not in other_types]
     return replace(
         values,
@@ -105,7 +111,7 @@ def _are_comparable(parts: Sequence[Any], columns: Sequence[str]) -> bool:
     from pyspark.errors import AnalysisException
 
     try:
-        rows, *_ = comparable.alike(parts, [_spell(part, columns) for part in parts])
+        rows, *_ = comparable.alike(parts, [_resolve(part, columns) for part in parts])
         rows.groupBy(*rows.columns).count()._explain_string()
     except comparable.NotComparable:
         return False
@@ -114,19 +120,19 @@ def _are_comparable(parts: Sequence[Any], columns: Sequence[str]) -> bool:
     return True
 
 
-def _spell(frame: Any, columns: Sequence[str]) -> list[str]:
+def _resolve(frame: Any, columns: Sequence[str]) -> list[str]:
     """The names of these columns in a frame."""
     return comparable.resolved(columns, frame.columns, "What was written")
 
 
-def _compare(parts: Sequence[Any], columns: Sequence[str], key: Sequence[str]) -> RowValues:
-    """`rows` and `columns` alone. `parts`: as the code makes them, as written, and those of before where the table is
+def _count_other_rows(parts: Sequence[Any], columns: Sequence[str], key: Sequence[str]) -> RowValues:
+    """`rows` and `differing` alone. `parts`: as the code makes them, as written, and those of before where the table is
     one."""
     from pyspark.sql import functions as F
 
     if len(columns) <= len(key):
         return RowValues(rows=0)
-    rows = comparable.alike(parts, [_spell(part, columns) for part in parts])
+    rows = comparable.alike(parts, [_resolve(part, columns) for part in parts])
     counts = counting.tallied(rows, [row.columns for row in rows])
     written = F.greatest(F.col("n1") - F.col("n2"), F.lit(0)) if len(parts) > 2 else F.col("n1")
     other = counts.where(F.col("n0") == 0).where(written > 0)
@@ -134,7 +140,7 @@ def _compare(parts: Sequence[Any], columns: Sequence[str], key: Sequence[str]) -
     if not number:
         return RowValues(rows=0)
     differing = _list_differing(other.select(*rows[0].columns), rows[0], columns, key)
-    return RowValues(rows=number, columns=tuple(differing))
+    return RowValues(rows=number, differing=tuple(differing))
 
 
 def _list_varying(again: Any, made: Any, columns: Sequence[str], key: Sequence[str]) -> list[str]:
@@ -148,12 +154,12 @@ def _with_texts(rows: Any) -> Any:
     """Maps, and what holds some, as texts: Spark compares no two of them."""
     from pyspark.sql import functions as F
 
-    def read(field: Any) -> Any:
+    def read_column(field: Any) -> Any:
         column = F.col(field.name)
         is_compared = "map<" not in field.dataType.simpleString()
         return column if is_compared else F.to_json(F.struct(column)).alias(field.name)
 
-    return rows.select(*map(read, rows.schema.fields))
+    return rows.select(*map(read_column, rows.schema.fields))
 
 
 def _list_differing(rows: Any, others: Any, columns: Sequence[str], key: Sequence[str]) -> list[str]:

@@ -117,7 +117,7 @@ def _noting_stat(own_stat: Any, names: UnsetNames) -> Any:
     def stat(path: Any, **how: Any) -> Any:
         try:
             return own_stat(path, **how)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             names.note(path, names.files)
             raise
 

@@ -8,7 +8,7 @@ from typing import Any
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, StateOperator
-from recovery.contracts.measured import TableMisfit
+from recovery.contracts.measured import NOTHING_ABSENT, AbsentInputs, TableMisfit
 from recovery.contracts.option import Blocker
 from recovery.sinks.base import SinkReport
 from recovery.sinks.earlier import EarlierTable
@@ -87,6 +87,10 @@ class CodeFacts:
     groups: GroupRows = GroupRows.UNKNOWN
     varies: tuple[str, ...] | None = None  # by what its state may differ from run to run; None: not known
     watermarked: bool | None = None  # whether it names a watermark; None: not known
+    absent: AbsentInputs = NOTHING_ABSENT  # what it asks for in vain where it is studied
+    misfit: TableMisfit | None = (
+        None  # how it writes other files than the table has; None: not so, or not known
+    )
 
 
 @dataclass(frozen=True)
@@ -233,10 +237,6 @@ class Facts:
     ] = ()  # datasets downstream of the flow's table, in an order in which they can run
     refresh_below: bool = True  # False: a person leaves them as they are
     not_counted: tuple[Finding, ...] = ()  # what a budget kept from being counted
-    defaults: tuple[Finding, ...] = ()  # what the new code asked for in vain
-    old_defaults: tuple[Finding, ...] = ()  # the same of the last good code
-    misfit: TableMisfit | None = None  # how the new code writes other files than the table has
-    old_misfit: TableMisfit | None = None  # the same of the last good code
     is_plain: bool = False  # a program of its own, which no Pipelines API runs
     state_refused: bool = False  # the flow fails because its code stores other columns than its state has
     processed: ProcessedInput | None = None  # what a replay would read; None: nobody looked

@@ -21,6 +21,7 @@ from recovery.strategies import (
 )
 from recovery.strategies.base import Facts
 from recovery.strategies.deciding import NOT_ASKED, decide
+from recovery.strategies.defaults import list_defaults_taken
 from recovery.strategies.downstream import with_downstream
 from recovery.strategies.effort import with_time
 from recovery.strategies.misfit import with_misfit
@@ -81,8 +82,7 @@ def judge_all(facts: Facts) -> tuple[Option, ...]:
 
 def _findings_on_code(facts: Facts, strategy: Strategy) -> tuple[Finding, ...]:
     """What the study of the code that a strategy runs could not settle."""
-    defaults = facts.old_defaults if strategy is Strategy.REVERT else facts.defaults
-    return (*facts.not_counted, *defaults)
+    return (*facts.not_counted, *list_defaults_taken(facts, strategy))
 
 
 def needs_start(option: Option) -> bool:

@@ -21,7 +21,7 @@ from recovery.contracts.criterion_values import (
     ExpectedRowsBefore,
     ExpectedValue,
 )
-from recovery.contracts.names import StepKind
+from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.contracts.steps import PlannedStep, UpdateArgs
 from recovery.sources import files
@@ -247,6 +247,11 @@ def steps(patch: bool, *middle: PlannedStep) -> tuple[PlannedStep, ...]:
         *middle,
         PlannedStep(kind=StepKind.VERIFY, says="Measure the criteria of this plan on the data."),
     )
+
+
+def code_that_runs(facts: Facts, strategy: Strategy) -> CodeFacts | None:
+    """The code that a strategy goes on with; None: not known."""
+    return facts.old_code if strategy is Strategy.REVERT else facts.new_code
 
 
 def whole_rows(code: CodeFacts) -> bool:

@@ -3,30 +3,32 @@
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.measured import TableMisfit
-from recovery.contracts.names import EMPTYING, Strategy
+from recovery.contracts.names import EMPTYING
 from recovery.contracts.option import Option
 from recovery.strategies.base import Facts
+from recovery.strategies.common import code_that_runs
 
 
 def with_misfit(facts: Facts, option: Option) -> Option:
     """The option as it is where its code goes on with files like those of the table; else its loss is not known."""
-    misfit = facts.old_misfit if option.strategy == Strategy.REVERT else facts.misfit
+    code = code_that_runs(facts, option.strategy)
+    misfit = code.misfit if code else None
     if misfit is None or option.strategy in EMPTYING:
         return option
-    says = " ".join(_sentences(misfit))
+    says = " ".join(_describe_misfit(misfit))
     finding = Finding(
         "TABLE_MISFIT",
         Severity.WARNING,
         says,
         "Write into a new table, or write files like those of the table.",
     )
-    lost = option.forecast.lost
-    if lost.rows:
-        return option.with_loss(lost.bounded(Bound.AT_LEAST, f"{lost.why} {says}"), finding)
-    return option.with_loss(RowAmount(rows=None, bound=Bound.UNKNOWN, why=says), finding)
+    lost, why = option.forecast.lost, f"{option.forecast.lost.why} {says}"
+    if lost.rows == 0:  # so none was counted, and some may be lost
+        return option.with_loss(RowAmount(rows=None, bound=Bound.UNKNOWN, why=says), finding)
+    return option.with_loss(lost.bounded(Bound.AT_LEAST, why), finding)
 
 
-def _sentences(misfit: TableMisfit) -> list[str]:
+def _describe_misfit(misfit: TableMisfit) -> list[str]:
     says = []
     if misfit.columns:
         says.append(

@@ -75,6 +75,10 @@ def _running(seen: SeenRun, now: datetime, alive: bool | None) -> str:
     return "SILENT" if seen.is_gone or now - last > SILENT_AFTER else "RUNNING"
 
 
+ENDED: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELED": "was canceled"}
+"""How a run ended, in words."""
+
+
 def events_of(told: StreamUpdate, *, pipeline_id: str, flow: str, dataset: str) -> list[dict[str, Any]]:
     """The events of an update, oldest first."""
     origin = {"pipeline_id": pipeline_id, "update_id": told.update_id}
@@ -102,11 +106,11 @@ def events_of(told: StreamUpdate, *, pipeline_id: str, flow: str, dataset: str) 
     causes = _causes(told.failure)
     status = {"status": STATUSES[told.state]}
     failed = {"error": {"exceptions": causes}} if told.state == "FAILED" else {}
-    ended, level = told.state.lower(), "ERROR" if failed else "INFO"
-    of_end = _event(told, last, "flow_progress", end, of_flow, status, f"{flow} is {ended}.", level)
+    ended, level = ENDED[told.state], "ERROR" if failed else "INFO"
+    of_end = _event(told, last, "flow_progress", end, of_flow, status, f"{flow} {ended}.", level)
     found.append({**of_end, **failed})
     whole = {"state": told.state}
-    found.append(_event(told, last + 1, "update_progress", end, origin, whole, f"The run is {ended}.", level))
+    found.append(_event(told, last + 1, "update_progress", end, origin, whole, f"The run {ended}.", level))
     return found
 
 

@@ -16,7 +16,7 @@ def add_values(measured: MeasuredRowsOnce, measure: Measure) -> MeasuredRowsOnce
         measured,
         values_compared=values.rows is not None,
         other_values=values.rows,
-        differing=values.columns,
+        differing=values.differing,
         left_out=(*values.left_out, *values.other_types),
         absent=values.absent,
     )
@@ -40,7 +40,7 @@ def judge_values(measure: Measure, measured: Measured) -> CriterionFinding | Non
 
 
 def _judge_differing(values: RowValues, measured: Measured) -> CriterionFinding:
-    which = f" in {', '.join(values.columns)}" if values.columns else ""
+    which = f" in {', '.join(values.differing)}" if values.differing else ""
     has = "has" if values.rows == 1 else "have"
     says = (
         f"{plural(values.rows or 0, 'new row')} {has} other values{which} than the code yields: other code or settings "
@@ -58,7 +58,8 @@ def compared_by(expected: ExpectedRows, measure: Measure) -> str:
     """By which columns new rows were compared, as part of a sentence."""
     if expected.whole_rows:
         return f"compared in every column{' that the code yields' if measure.table_only else ''}"
-    by, values = identified_by(measure), measure.values
+    key, values = key_of(measure), measure.values
+    by = f"identified by {key}" if measure.key_from == key else f"identified by {key} ({measure.key_from})"
     if values is None:
         return by
     return f"{by}, {values_compared(values)}"
@@ -70,9 +71,3 @@ def values_compared(values: RowValues) -> str:
         return "other columns not compared"
     left_out = f" but {', '.join(values.left_out)}" if values.left_out else ""
     return f"compared in every column{left_out}"
-
-
-def identified_by(measure: Measure) -> str:
-    """Which columns tell rows apart, as part of a sentence."""
-    key = key_of(measure)
-    return f"identified by {key}" if measure.key_from == key else f"identified by {key} ({measure.key_from})"

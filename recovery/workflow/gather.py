@@ -48,7 +48,6 @@ from recovery.workflow import (
     topping,
 )
 from recovery.workflow.budgets import not_counted
-from recovery.workflow.defaults import list_defaults_taken
 from recovery.workflow.flow_snapshot import (
     NO_COUNTS,
     FlowSnapshot,
@@ -250,10 +249,6 @@ def facts_of(
         output_mode=read_mode(new_study),
         state_mode=mode_of_state(new_study, old_study, is_plain=is_plain),
         not_counted=not_counted(new_study.bounded),
-        defaults=tuple(list_defaults_taken(new_study, is_plain=is_plain)),
-        old_defaults=tuple(list_defaults_taken(old_study, is_plain=is_plain)) if old_study else (),
-        misfit=new_study.misfit,
-        old_misfit=old_study.misfit if old_study else None,
         is_plain=is_plain,
         processed=measure_processed(found.sources) if new_code.operators else None,
         scratch=bool(snapshot.storage),

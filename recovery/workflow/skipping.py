@@ -37,7 +37,7 @@ def skip(recovery: Recovery, *, reason: str, by: Actor, no_way_back: bool) -> Sk
     if step.state == "done":  # it was measured and does not hold: what is skipped is to measure again
         step = engine.another_verification(step)
     _mark(step, reason, by)
-    following = joining.next_step(step) if step.kind not in ("verify", "rerun") else None
+    following = None if SKIPS[step.kind].ends else joining.next_step(step)
     if following is not None:
         for one in joining.plans_together(step.plan) if step.plan else ():
             studies.put(one.recovery, "halt", {})

@@ -57,6 +57,8 @@ def code_facts(files: Mapping[str, str], answer: Study) -> CodeFacts:
         groups=GroupRows(answer.groups),
         varies=answer.varies,
         watermarked=answer.watermarked,
+        absent=answer.absent,
+        misfit=answer.misfit,
     )
 
 

@@ -113,11 +113,13 @@ APPROVAL_ARROWS: Final = (
 
 @dataclass(frozen=True)
 class SkipRule:
-    """May a person skip a step of this kind, with a reason? `because` says why, or why not; `then` what follows."""
+    """May a person skip a step of this kind, with a reason? `because` says why, or why not; `then` what follows.
+    `ends`: the recovery ends without proof, else it goes on with the next step."""
 
     may: bool
     because: str
     then: str = ""
+    ends: bool = False
 
 
 SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
@@ -150,6 +152,7 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
             "It is what recovers the flow; without it there is nothing that could be proven. One that failed and "
             "cannot be rolled back, as somebody else started the stream, is given up.",
             "The recovery ends as unproven, never as succeeded.",
+            ends=True,
         ),
         "fill": SkipRule(
             False,
@@ -168,6 +171,7 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
             True,
             "It changes no checkpoint, no code and no table. You give up the proof, which every page shows.",
             "The recovery ends as unproven, never as succeeded.",
+            ends=True,
         ),
         "rollback": SkipRule(False, "What is undone by half is neither the old nor the new."),
     }

@@ -31,9 +31,9 @@ def with_amount(code: str, amount: str) -> str:
 
 CASES: list[tuple[str, str, RowValues]] = [
     ("any of the rows with one key", DEDUPED, RowValues(rows=0)),
-    ("another value", with_amount(DEDUPED, 'F.col("amount") * 2'), RowValues(rows=1, columns=("amount",))),
+    ("another value", with_amount(DEDUPED, 'F.col("amount") * 2'), RowValues(rows=1, differing=("amount",))),
     ("another value in every row", with_amount(DEDUPED, 'F.lit(7.0)'),
-     RowValues(rows=2, columns=("amount",), rests_on_more=True)),
+     RowValues(rows=2, differing=("amount",), rests_on_more=True)),
     ("a value of each run", with_amount(DEDUPED, "F.rand()"),
      RowValues(rows=0, left_out=("amount",))),
     ("a value of each run that no plan shows", UNSURE + with_amount(DEDUPED, "F.lit(random.random())"),
@@ -43,13 +43,13 @@ CASES: list[tuple[str, str, RowValues]] = [
      RowValues(rows=0, left_out=("amount",))),
     ("another value by a function of Python",
      with_amount(DEDUPED, 'F.udf(lambda x: -1.0, "double")("id")'),
-     RowValues(rows=2, columns=("amount",), rests_on_more=True)),
+     RowValues(rows=2, differing=("amount",), rests_on_more=True)),
     ("a table beside it without repeats, too", with_amount(DEDUPED, 'F.col("amount") * 2').replace(
         '.dropDuplicates(["id"])', '.join(spark.range(9).dropDuplicates(["id"]), "id").dropDuplicates(["id"])'),
      RowValues()),
     ("a value of each run beside an exploded one", with_amount(DEDUPED, 'F.rand()').replace(
         ".drop", '.withColumn("kind", F.explode(F.array(F.lit("z")))).drop'),
-     RowValues(rows=2, columns=("kind",), left_out=("amount",), rests_on_more=True)),
+     RowValues(rows=2, differing=("kind",), left_out=("amount",), rests_on_more=True)),
     ("a column of the table that is null", with_amount(DEDUPED, 'F.col("amount")').replace(
         ".drop", '.withColumn("gone", F.lit(None).cast("string")).drop'),
      RowValues(rows=0, left_out=("gone",))),
@@ -98,4 +98,4 @@ def test_maps_are_compared_too(room: Room, written: Written) -> None:
     assert same.values == RowValues(rows=0)
     change = '.withColumn("m", F.transform_values("m", lambda k, v: v + F.col("id")))'
     other = compared(room, written, (uri,), (), new, FUNCTIONS + code.format(change), key=("id",))
-    assert (other.values.rows, other.values.columns) == (1, ("m",))
+    assert (other.values.rows, other.values.differing) == (1, ("m",))

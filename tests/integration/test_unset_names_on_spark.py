@@ -2,6 +2,7 @@
 
 import pytest
 
+from recovery.contracts.measured import AbsentInputs
 from recovery.spark.programs_words import CHECKPOINT, ENGINE, PLAIN
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room
 
@@ -35,14 +36,14 @@ def test_what_code_asks_for_and_does_not_get(
     study = room.study(
         f"{line}\n{SIMPLE}", variables={"GIVEN": "3"}, configuration={"spark.orders.given": "3"}
     )
-    assert (study.problem, study.unset_variables, study.unset_settings) == (None, variables, settings)
+    assert (study.problem, study.absent) == (None, AbsentInputs(variables, settings))
 
 
 def test_what_a_library_asks_for_is_no_matter_of_the_code(room: Room) -> None:
     study = room.study(
         f"import sysconfig, webbrowser, pdb, urllib.request\nurllib.request.getproxies()\n{SIMPLE}"
     )
-    assert (study.unset_variables, study.unset_settings) == ((), ())
+    assert study.absent == AbsentInputs()
 
 
 LOOKS = [
@@ -62,4 +63,4 @@ def test_a_file_that_code_looks_for_in_vain(room: Room, line: str, plain: bool) 
         if plain
         else room.study(f"{line}\n{SIMPLE}")
     )
-    assert (study.problem, study.absent_files) == (None, ("rates.json",))
+    assert (study.problem, study.absent) == (None, AbsentInputs(files=("rates.json",)))

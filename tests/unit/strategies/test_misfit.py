@@ -1,19 +1,28 @@
 """No loss is exact where the code writes files beside which those of the table can no longer be read."""
 
+from dataclasses import replace
+
 import pytest
 
 from recovery.contracts.amounts import Bound
 from recovery.contracts.measured import TableMisfit
 from recovery.contracts.names import EMPTYING
+from recovery.strategies.base import Facts
 from tests.unit.strategies.facts import facts
 from tests.unit.strategies.streams import options
 
 TYPES = TableMisfit(columns=("amount",))
 FOLDERS = TableMisfit(after=("day",))
-
-
 FORMATS = TableMisfit(kinds=("parquet", "orc"))
 RETENTION = TableMisfit(retention="1s")
+
+
+def given(*, new: TableMisfit | None = None, old: TableMisfit | None = None) -> Facts:
+    """The facts with what does not fit in the files of either code."""
+    plain = facts()
+    assert plain.old_code is not None
+    old_code, new_code = replace(plain.old_code, misfit=old), replace(plain.new_code, misfit=new)
+    return replace(plain, old_code=old_code, new_code=new_code)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +31,7 @@ RETENTION = TableMisfit(retention="1s")
 def test_every_strategy_that_keeps_the_files_names_it_and_forecasts_no_exact_loss(
     misfit: TableMisfit,
 ) -> None:
-    for strategy, option in options(facts(misfit=misfit)).items():
+    for strategy, option in options(given(new=misfit)).items():
         of_new_code = strategy not in (*EMPTYING, "revert")
         assert ("TABLE_MISFIT" in [f.code for f in option.findings]) is of_new_code, strategy
         if of_new_code:
@@ -32,8 +41,8 @@ def test_every_strategy_that_keeps_the_files_names_it_and_forecasts_no_exact_los
 
 
 def test_the_code_that_a_revert_puts_back_is_held_to_its_own_files() -> None:
-    for given, named in (({"misfit": TYPES}, False), ({"old_misfit": TYPES}, True)):
-        option = options(facts(**given))["revert"]
+    for held, named in ((given(new=TYPES), False), (given(old=TYPES), True)):
+        option = options(held)["revert"]
         assert ("TABLE_MISFIT" in [f.code for f in option.findings]) is named
 
 

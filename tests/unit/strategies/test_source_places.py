@@ -32,6 +32,8 @@ def reads(number: int, location: str, *files: str) -> SourceFacts:
             [reads(0, "/a", "file:///b/1"), reads(1, "/b", "file:///a/1")],
             ["SOURCES_SWAPPED", "SOURCES_SWAPPED"],
         ),
+        ([reads(0, "/a", "file:///b/1"), reads(1, "clicks")], ["SOURCE_MOVED"]),
+        ([reads(0, "/a", "file:///b/1"), reads(1, "/b")], ["SOURCES_SWAPPED"]),
         ([reads(0, "/a", "file:///c/1"), reads(1, "/b", "file:///b/1")], ["SOURCE_MOVED"]),
     ],
 )
