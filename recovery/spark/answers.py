@@ -1,6 +1,7 @@
 """The answers, as `recovery.spark.api` has them, made of session, definitions, replay and counts (child only)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -248,9 +249,14 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
 
     if request.get("topic"):
         return _measure_topic(spark, request, folder)
-    now, measure = _read_table(spark, request["table"])
+    try:
+        with _reading_table():
+            now = table(spark, request["table"])
+            measure = Measure(table_rows=None if now is None else now.count())
+    except Refused as refused:
+        return Measure(problem=refused.sentence)
     if now is None:
-        return measure
+        return Measure(problem=f"There is no table {request['table']}, so nothing can be measured.")
     place = describe(spark, request["table"])
     since = request.get("old_version")
     if since is not None and place.get("provider") != "delta":
@@ -280,30 +286,29 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
     return replace(measure, sources=tuple(flow.sources), whole=whole, misread=tuple(changed))
 
 
-def _read_table(spark: Any, name: str) -> tuple[Any | None, Measure]:
-    """The table and how many rows it has, or None and why it cannot be read."""
+def count_table(spark: Any, name: str, files: Sequence[str] | None) -> TableRowCount:
+    """Rows of the table, or of those of its data files that `files` names. Raises `Refused` where it cannot be read."""
+    with _reading_table():
+        now = table(spark, name)
+        if now is None:
+            return TableRowCount(None)
+        if files is None:
+            return TableRowCount(now.count())
+        held = read_files(spark, describe(spark, name), now, files)
+        return TableRowCount(0 if held is None else held.count())
+
+
+@contextmanager
+def _reading_table() -> Iterator[None]:
+    """What Spark cannot read is no fault of ours: raises `Refused` with its reason."""
     from pyspark.errors import PySparkException
 
     try:
-        now = table(spark, name)
-        if now is None:
-            return None, Measure(problem=f"There is no table {name}, so nothing can be measured.")
-        return now, Measure(table_rows=now.count())
+        yield
     except PySparkException as error:
         if lost_contact(error):
             raise
-        return None, Measure(problem=f"The table cannot be read: {first_line(error)}")
-
-
-def count_table(spark: Any, name: str, files: Sequence[str] | None) -> TableRowCount:
-    """Rows of the table, or of those of its data files that `files` names."""
-    now = table(spark, name)
-    if now is None:
-        return TableRowCount(None)
-    if files is None:
-        return TableRowCount(now.count())
-    held = read_files(spark, describe(spark, name), now, files)
-    return TableRowCount(0 if held is None else held.count())
+        raise Refused(f"The table cannot be read: {first_line(error)}") from error
 
 
 TOO_LARGE = (

@@ -519,7 +519,7 @@ def count(
     timeout: float = STUDY_SECONDS,
 ) -> int | None:
     """Rows of a table by a fresh session with the pipeline's configuration; None where there is no such table. `files`:
-    those of its data files alone, as decoded URIs."""
+    those of its data files alone, as decoded URIs. Raises `Refused` where Spark cannot read it."""
     request: dict[str, object] = {"table": table, "configuration": dict(configuration)}
     if files is not None:
         request["files"] = list(files)

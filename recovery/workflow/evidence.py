@@ -567,12 +567,12 @@ def _arrived_rows(
 
 
 def table_rows(snapshot: FlowSnapshot, dataset: str) -> int | None:
-    """Rows of the table, counted in a session of its own."""
-    return count(
-        questions_service(snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment),
-        dataset,
-        snapshot.spec.get("configuration") or {},
-    )
+    """Rows of the table, counted in a session of its own; None: there is none, or it cannot be read."""
+    service = questions_service(snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment)
+    try:
+        return count(service, dataset, snapshot.spec.get("configuration") or {})
+    except Refused:
+        return None
 
 
 def changed_since(

@@ -10,6 +10,7 @@ from recovery.spark.api import (
     MeasureRequest,
     WholeComparison,
     WholeInput,
+    count,
     location,
     measure,
     table_location,
@@ -322,3 +323,15 @@ def test_a_file_whose_rows_meet_those_of_others_is_not_told(room: Room, written:
     """
     found = compared(room, written, (one, other), (), (), code, key=("id",))
     assert (found.problem, found.missing, found.origins) == (None, 2, ())
+
+
+def test_a_table_that_spark_cannot_read_is_a_problem_of_the_table(room: Room, written: Written) -> None:
+    uri = room.put("a/1.json", row(1))
+    place = room.folder / "mixed"
+    written.connect.createDataFrame([(1, "x", 1.0)], SCHEMA).write.orc(str(place))
+    name = f"parquet.`{place}`"
+    with pytest.raises(Refused):
+        count(room.answers, name, {})
+    asked = room.request(SIMPLE, sets={"new": (uri,)})
+    found = measure(MeasureRequest(room.answers, name, (), (), asked))
+    assert (found.problem is None, found.table_rows, found.missing) == (False, None, None)
