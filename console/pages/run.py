@@ -302,7 +302,7 @@ def skip_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse
     context = {
         **build_frame(page, "run", here="verify" if at is not None and at.kind == "verify" else "rerun"),
         "reason": reason,
-        "step": running.skip_offer(at),
+        "step": running.offer_skip(at),
         "back": reverse(page.current, args=[page.pk]),
         "why_not": skipping.refusal(page.recovery) or may_run(page, page.plan),
     }
@@ -320,7 +320,7 @@ def record_statement(request: PageRequest, by: Actor, recovery_id: int) -> HttpR
     if done is not None:
         return done
     at = running.halted_step(page.steps, page.plan)
-    context = {**build_frame(page, "run", here="rerun"), "reason": says, "step": running.skip_offer(at)}
+    context = {**build_frame(page, "run", here="rerun"), "reason": says, "step": running.offer_skip(at)}
     return render_page(
         request, "run/statement.html", context, refusal=refusal, status=422 if refusal else None
     )

@@ -8,7 +8,7 @@ from console.pages.action_bars import may_run, ways_to_permission
 from console.pages.base import may_why
 from console.pages.recovery_page import RecoveryPage
 from console.presenters import verifying
-from console.presenters.running import PersonAsked, name_skip
+from console.presenters.running import PersonAsked, is_given_up, name_skip
 from console.presenters.wizard import ActionBar, Link, Primary
 from recovery.approvals import selectors
 from recovery.contracts.names import Strategy
@@ -60,8 +60,15 @@ def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBa
     links = () if refusal else (Link(reverse("rollback", args=[page.pk]), "Roll back"),)
     if _is_given_up(page):
         links = (*links, Link(reverse("cancel", args=[page.pk]), "Give this plan up"))
-    if skipping.refusal(page.recovery) is None:
-        links = (*links, Link(reverse("skip", args=[page.pk]), name_skip(stuck.kind)))
+    no_skip, skip = skipping.refusal(page.recovery), reverse("skip", args=[page.pk])
+    if is_given_up(stuck.kind, no_skip):
+        ends = Primary(name_skip(stuck.kind), href=skip)
+        says = "You say why. After that, the stream can be recovered again."
+        return ActionBar(
+            "This recovery cannot go on.", says, ends, links, may_run(page, page.plan), "give-up"
+        )
+    if no_skip is None:
+        links = (*links, Link(skip, name_skip(stuck.kind)))
     waits = not probing.is_answered(stuck)
     why = may_run(page, page.plan)
     no = (

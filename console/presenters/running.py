@@ -107,13 +107,30 @@ def name_skip(kind: str) -> str:
     return "End without proof" if SKIPS[kind].ends else f"Skip {STEP_NAMES.get(kind, kind)}"
 
 
-def skip_offer(step: Any | None) -> dict[str, str]:
-    """What is skipped, and what follows; empty before a plan."""
+@dataclass(frozen=True)
+class SkipOffer:
+    """What is skipped, and what follows. `ends`: the recovery ends without proof; `label`: of the button."""
+
+    kind: str
+    name: str
+    label: str
+    because: str
+    then: str
+    ends: bool
+
+
+def offer_skip(step: Any | None) -> SkipOffer | None:
+    """None before a plan."""
     if step is None:
-        return {}
-    rule = SKIPS[step.kind]
+        return None
+    rule, name = SKIPS[step.kind], STEP_NAMES[step.kind]
     then = rule.then or "The recovery goes on with the step after it."
-    return {"kind": step.kind, "name": STEP_NAMES[step.kind], "because": rule.because, "then": then}
+    return SkipOffer(step.kind, name, name_skip(step.kind), rule.because, then, rule.ends)
+
+
+def is_given_up(kind: str, no_skip: str | None) -> bool:
+    """Whether a step of a kind that is not skipped as a rule can be: only to end a recovery that cannot go on."""
+    return no_skip is None and not SKIPS[kind].may
 
 
 def describe_progress(
@@ -364,7 +381,8 @@ def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | Non
     """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped."""
     name = STEP_NAMES.get(step.kind, step.kind)
     rungs = _unknown_rungs(step) if step.state == "unknown" else []
-    if probing.is_answered(step):
+    gives_up = is_given_up(step.kind, no_skip)
+    if probing.is_answered(step) and not gives_up:
         says = (
             "It first reads what was done already, and does not do it twice."
             if step.state == "unknown"
@@ -380,7 +398,12 @@ def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | Non
         else AdviceRung(
             name_skip(step.kind),
             f"{SKIPS[step.kind].because} {SKIPS[step.kind].then}",
-            ("Needs a reason", "No proof" if SKIPS[step.kind].ends else "Same plan"),
+            (
+                *(("Recommended",) if gives_up else ()),
+                "Needs a reason",
+                "No proof" if SKIPS[step.kind].ends else "Same plan",
+            ),
+            first=gives_up,
             code="skip",
         )
     )

@@ -1,0 +1,45 @@
+"""A run that cannot go on offers to end it, and recommends nothing that is sure to fail."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from console.presenters.running import is_given_up, name_skip, offer_skip, run_ladder
+
+
+def at(kind: str) -> Any:
+    """A failed step whose end is known."""
+    return SimpleNamespace(kind=kind, state="failed", evidence=[{"proven": True}], result={}, log=[], args={})
+
+
+@pytest.mark.parametrize(
+    ("kind", "no_skip", "codes", "recommended"),
+    [
+        ("rerun", None, ["skip", "not-undoable"], "skip"),
+        ("rerun", "Step rerun is never skipped.", ["resume", "never-skipped", "not-undoable"], "resume"),
+        ("refresh", None, ["resume", "skip", "not-undoable"], "resume"),
+        ("verify", None, ["resume", "skip", "not-undoable"], "resume"),
+    ],
+)
+def test_what_a_run_that_stands_still_offers(
+    kind: str, no_skip: str | None, codes: list[str], recommended: str
+) -> None:
+    ladder = run_ladder(SimpleNamespace(), at(kind), "Batch 2 was committed since.", no_skip)
+    assert [rung.code for rung in ladder] == codes
+    assert [rung.code for rung in ladder if rung.first] == [recommended]
+    assert is_given_up(kind, no_skip) is (recommended == "skip")
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends"), [("rerun", True), ("verify", True), ("refresh", False), ("backup", False)]
+)
+def test_a_skip_that_ends_the_recovery_is_named_for_that(kind: str, ends: bool) -> None:
+    offer = offer_skip(at(kind))
+    assert offer is not None
+    assert (offer.ends, offer.label) == (ends, name_skip(kind))
+    assert (offer.label == name_skip("verify")) is ends
+
+
+def test_before_a_plan_there_is_nothing_to_skip() -> None:
+    assert offer_skip(None) is None
