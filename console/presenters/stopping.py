@@ -28,6 +28,8 @@ class StopVerdict:
 QUIET: Final = ("IDLE", "FAILED", "DELETED", "")
 READ_FROM: Final[Mapping[str, str]] = {
     StandstillProof.RUNNING_COMMAND: "Its running command says that it does not run.",
+    StandstillProof.RUNNING_COMMAND_ALONE: "Its running command says that it does not run. Its event log has no end "
+    "and has stopped growing: make sure that its driver is dead.",
     StandstillProof.LOG_ENDED: "Its event log says that its last run has ended.",
     StandstillProof.NO_SIGN_OF_LIFE: "Its event log has no end, and no sign of life for ten minutes: make sure that "
     "its driver is dead.",

@@ -28,10 +28,12 @@ PROGRAMS: Final = "x-reprise-programs"
 
 
 class StandstillProof(StrEnum):
-    """By what it is known that nothing of a pipeline runs."""
+    """By what it is known that nothing of a pipeline runs. RUNNING_COMMAND_ALONE: the running command reports no run,
+    and the event log has no end."""
 
     NO_ACTIVE_UPDATE = "no_active_update"
     RUNNING_COMMAND = "running_command"
+    RUNNING_COMMAND_ALONE = "running_command_alone"
     LOG_ENDED = "log_ended"
     NO_SIGN_OF_LIFE = "no_sign_of_life"
 

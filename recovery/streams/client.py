@@ -45,6 +45,9 @@ PROOF_SECONDS: Final = 20.0
 EARLIER: Final = timedelta(seconds=30)
 """The driver's clock is another one: a run may seem to have begun so long before it was asked for."""
 LOST: Final = timedelta(minutes=1)
+GROWING: Final = timedelta(seconds=20)
+"""A log that grew within this time is written by a driver that lives, whatever the running command reports: a stream
+that waits for input writes that it is idle every 10 s (`spark.sql.streaming.noDataProgressEventInterval`)."""
 MOST_IDS: Final = 20
 STARTS: Final = 20
 ACTIVE: Final = ("RUNNING", "WAITING_FOR_RESOURCES")
@@ -60,13 +63,15 @@ _OF_UPDATE: Final = re.compile(r"update_id = '([^']{1,200})'")
 @dataclass(frozen=True)
 class StreamSnapshot:
     """A stream as it was read: its row, where its checkpoint stands, its updates, and the runs that its logs have.
-    `is_read`: all that its logs hold by now."""
+    `is_read`: all that its logs hold by now. `is_contradicted`: its running command reports no run, and its event log,
+    which has no end, still grows; it counts as running then."""
 
     stream: Stream
     standing: StreamProgress
     stands: StreamStatus
     seen: tuple[SeenRun, ...] = ()
     is_read: bool = True
+    is_contradicted: bool = False
 
     @property
     def pipeline(self) -> Pipeline:
@@ -238,10 +243,13 @@ class StreamsClient(PipelinesClient):
         checkpoint as quiet as one that has ended, and a checkpoint must not be changed below it."""
         held = self._one(pipeline_id, seconds=PROOF_SECONDS)
         name, alive = held.pipeline.name, held.stands.alive
+        if held.is_contradicted:
+            raise Refused(_contradicted(name), code="log_still_grows")
         if alive:
             raise Refused(f"{name} runs.", code="still_active")
         if alive is False and held.stream.has_running_command:
-            return StandstillProof.RUNNING_COMMAND
+            is_open = any(one.run.state is RunState.RUNNING for one in held.seen[-1:])
+            return StandstillProof.RUNNING_COMMAND_ALONE if is_open else StandstillProof.RUNNING_COMMAND
         is_silent = bool(held.stands.updates) and held.stands.updates[0].state == SILENT
         why = doubt_of(held.seen, held.standing.committed, is_read=held.is_read)
         if not why and alive is False:
@@ -265,8 +273,10 @@ class StreamsClient(PipelinesClient):
         )
 
     def asks_to_stop(self, pipeline_id: str) -> str:
-        stream = self._one(pipeline_id).stream
-        if stream.has_stop_command:
+        held = self._one(pipeline_id)
+        if held.is_contradicted:
+            return _contradicted(held.pipeline.name)
+        if held.stream.has_stop_command:
             return ""
         return (
             "Stop the stream now, where you always stop it, and keep it from starting again: nothing is stopped from "
@@ -331,8 +341,12 @@ class StreamsClient(PipelinesClient):
         self._note_query(stream, standing.query_id)
         runs_of = tailing.runs_of if index is None else index.runs_of
         seen = runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
-        stands = self._stands(stream, standing, seen, is_exact=is_exact)
-        return StreamSnapshot(stream, standing, stands, tuple(seen))
+        runs, is_contradicted = None, False
+        if is_exact and stream.has_running_command and running.may_run():
+            runs = commands.is_running(stream.running)
+            is_contradicted = not runs and _is_growing(seen, timezone.now())
+        stands = self._stands(stream, standing, seen, True if is_contradicted else runs)
+        return StreamSnapshot(stream, standing, stands, tuple(seen), is_contradicted=is_contradicted)
 
     def _note_query(self, stream: Stream, query_id: str) -> None:
         if query_id and query_id not in stream.query_ids:
@@ -340,21 +354,20 @@ class StreamsClient(PipelinesClient):
             Stream.objects.filter(pk=stream.pk).update(query_ids=stream.query_ids)
 
     def _stands(
-        self, stream: Stream, standing: StreamProgress, seen: list[SeenRun], *, is_exact: bool
+        self, stream: Stream, standing: StreamProgress, seen: list[SeenRun], by_command: bool | None
     ) -> StreamStatus:
+        """`by_command`: does the stream run, by its running command, which was asked now? None: by the logs, and by
+        what the command answered last."""
         now = timezone.now()
-        alive = alive_by_log(seen, now)
-        asked = is_exact and stream.has_running_command and running.may_run()
-        noted = None if asked else noting.noted_answer(stream, seen, now)
-        if asked:
-            alive = commands.is_running(stream.running)
-        elif noted is not None:
-            alive = noted.alive
+        alive, noted = by_command, None
+        if by_command is None:
+            noted = noting.noted_answer(stream, seen, now)
+            alive = alive_by_log(seen, now) if noted is None else noted.alive
         starts = list(stream.starts.order_by("-asked_at")[:STARTS])
         claimed = _claimed(starts, seen)
         told = [self._of_start(s, claimed.get(s.pk), standing, alive, now) for s in starts]
         mine = {one.run.run_id for one in claimed.values()}
-        sure = alive if asked or noted is not None else None
+        sure = alive if by_command is not None or noted is not None else None
         told += [told_of(s, now, alive=sure) for s in seen if s.run.run_id not in mine]
         if alive and not any(t.state in ACTIVE for t in told):
             since = starts[0].ended_at if starts and starts[0].ended_at else stream.running_since or now
@@ -427,6 +440,20 @@ def _with_session_settings(
     held = dict(configuration) if isinstance(configuration, Mapping) else {}
     own = {name: value for name, value in held.items() if not name.startswith("spark.")}
     return {**spec, "configuration": own | told}
+
+
+def _is_growing(seen: Sequence[SeenRun], now: datetime) -> bool:
+    """Did the log of a run without an end grow just now?"""
+    grew = (one.moved_at for one in seen if one.run.state is RunState.RUNNING and not one.is_gone)
+    return any(at is not None and now - at <= GROWING for at in grew)
+
+
+def _contradicted(name: str) -> str:
+    return (
+        f"The running command reports that {name} does not run, and its event log, which has no end, has grown within "
+        f"{GROWING.total_seconds():.0f} s. This step goes on once the log is quiet. If it never is, the stream runs: "
+        "stop it, and have an admin correct --running."
+    )
 
 
 def _goes_on_from_us(held: StreamSnapshot, now: datetime) -> bool:

@@ -29,6 +29,8 @@ SECONDS = 120
 STANDSTILL: Final = {
     StandstillProof.NO_ACTIVE_UPDATE: "no update is active",
     StandstillProof.RUNNING_COMMAND: "the running command reports that it does not run",
+    StandstillProof.RUNNING_COMMAND_ALONE: "the running command reports that it does not run, and its event log, which "
+    "has no end, has stopped growing",
     StandstillProof.LOG_ENDED: "its event log shows that its last run has ended",
     StandstillProof.NO_SIGN_OF_LIFE: "its event log has no end, and no sign of life for ten minutes",
 }

@@ -8,6 +8,7 @@ import shlex
 import sys
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.workspaces import client_for
 from recovery.server import jail
 from recovery.server.jail import Protection
+from recovery.streams import client as streams_client
 from recovery.streams import commands
 from recovery.streams.actions import StreamDetails, adopt_stream
 from recovery.streams.client import StreamsClient
@@ -46,6 +48,9 @@ def checkpoint(tmp_path: Path) -> Built:
 
 def python(code: str) -> str:
     return shlex.join([sys.executable, "-c", code])
+
+
+ASLEEP = python("raise SystemExit(1)")
 
 
 def adopted(checkpoint: Built, **said: Any) -> tuple[Stream, StreamsClient]:
@@ -229,6 +234,39 @@ def test_what_proves_a_standstill_is_named_and_silence_is_no_end(checkpoint: Bui
     ):
         stream, client = adopted(checkpoint, **said)
         assert client.prove_standstill(stream.pipeline.pipeline_id) is proof
+
+
+@pytest.mark.parametrize(
+    ("grew", "proof"),
+    [
+        (timedelta(seconds=1), None),
+        (streams_client.GROWING - timedelta(seconds=8), None),
+        (streams_client.GROWING + timedelta(seconds=8), StandstillProof.RUNNING_COMMAND_ALONE),
+        (timedelta(hours=1), StandstillProof.RUNNING_COMMAND_ALONE),
+    ],
+)
+def test_a_running_command_that_reports_no_run_is_not_believed_while_the_event_log_grows(
+    grew: timedelta, proof: StandstillProof | None, checkpoint: Built, tmp_path: Path
+) -> None:
+    """A stale pid file, or the wrong name: a reset beside a driver that lives has two writers."""
+    log = write_log(tmp_path / "data" / "open", name="local-1.inprogress")
+    at = (timezone.now() - grew).timestamp()
+    os.utime(tmp_path / "data" / "open" / "local-1.inprogress", (at, at))
+    stream, client = adopted(checkpoint, event_log=log, start=python(""), running=ASLEEP, stop=python(""))
+    key = stream.pipeline.pipeline_id
+    answer = client.get_pipeline(key)
+    if proof is not None:
+        assert (answer["state"], client.prove_standstill(key), client.asks_to_stop(key)) == (
+            "IDLE",
+            proof,
+            "",
+        )
+        return
+    assert (answer["state"], answer["latest_updates"][0]["state"]) == ("RUNNING", "RUNNING")
+    assert client.asks_to_stop(key)
+    with pytest.raises(Refused) as refusal:
+        client.prove_standstill(key)
+    assert refusal.value.code == "log_still_grows"
 
 
 @pytest.mark.parametrize(
@@ -433,7 +471,7 @@ def test_looks_that_come_at_once_do_not_find_each_other(tmp_path: Path) -> None:
         assert set(pool.map(commands.is_running, [words] * 24)) == {False}
 
 
-RUNS, ASLEEP = python(""), python("raise SystemExit(1)")
+RUNS = python("")
 OTHERS = "22222222-2222-2222-2222-222222222222"
 
 
