@@ -33,7 +33,7 @@ from recovery.pipelines.inventory import refresh
 from recovery.pipelines.workspaces import QUESTIONS, TOKEN
 from recovery.spark import programs_words as words
 from recovery.streams import commands, files, imports, tailing
-from recovery.streams.sinks import Sink, sink_by_log, sink_of
+from recovery.streams.sinks import Sink, check_named_sink, sink_by_log, sink_of
 
 RUNNERS: Final = ("by-hand", "command")
 BUILT_IN: Final = "streams"
@@ -75,8 +75,8 @@ def adopt_stream(*, checkpoint: str, said: StreamDetails, by: Actor, is_one_of_m
     """Put a plain stream on the list, by its checkpoint; one that is there takes what is said of it now.
 
     `is_one_of_many`: whoever asks has read the event logs, and polls the workspace once for all of them. The checkpoint
-    is read first: raises NotFound (`no_checkpoint`), Refused (`not_plain`, `commands_missing`, and as the storage's
-    guard), Denied, WrongUse, Unreachable. What is written is a row and its audit entry, in one transaction.
+    is read first: raises NotFound (`no_checkpoint`, `no_sink`), Refused (`not_plain`, `commands_missing`, and as the
+    storage's guard), Denied, WrongUse, Unreachable. What is written is a row and its audit entry, in one transaction.
     """
     place = spelled_place(checkpoint, "The checkpoint")
     with audited_attempt(
@@ -98,6 +98,8 @@ def adopt_stream(*, checkpoint: str, said: StreamDetails, by: Actor, is_one_of_m
             report = read_plain(place)
             _readable(values)
             sink = _sink(values, report, is_read=is_one_of_many)
+            if said.sink:
+                check_named_sink(sink, report.last_committed)
             before = _described(known) if known else None
             stream = _kept(
                 workspace, known, place, _name(said, known, place), environment, values, sink, report
@@ -311,8 +313,7 @@ def _values(said: StreamDetails, known: Stream | None, by: Actor) -> dict[str, A
 def _runner_values(said: StreamDetails, known: dict[str, Any], by: Actor) -> dict[str, Any]:
     """Who starts and stops it, and by which words: those of an admin. Raises WrongUse, Refused, Denied."""
     values = {name: known[name] for name in ("runner", "start", "stop", "running")}
-    if said.has_commands or said.runner == "command":
-        by.check(Right.MANAGE)
+    _check_commands(said, by)
     for name in ("start", "stop", "running"):
         if (text := getattr(said, name)) is not None:
             values[name] = commands.words_of(text, f"--{name}") if text else []
@@ -327,6 +328,23 @@ def _runner_values(said: StreamDetails, known: dict[str, Any], by: Actor) -> dic
             flags=missing,
         )
     return values
+
+
+def _check_commands(said: StreamDetails, by: Actor) -> None:
+    """Raise Denied, naming the options and the way on, where commands are given by who may not write them down."""
+    given = [f"--{name}" for name in ("start", "stop", "running") if getattr(said, name) is not None]
+    if said.runner == "command":
+        given.append("--runner command")
+    if not given:
+        return
+    try:
+        by.check(Right.MANAGE)
+    except LacksRight as no:
+        says = (
+            f"The worker runs these commands, so only an admin can give them: leave {', '.join(given)} out, or ask an "
+            f"admin to adopt the stream again with them. {no.sentence}"
+        )
+        raise LacksRight(says, right=no.right, grant=no.grant, environment=no.environment) from no
 
 
 def read_plain(place: str) -> CheckpointReport:

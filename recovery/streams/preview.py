@@ -27,7 +27,7 @@ from recovery.streams.actions import (
     spelled_place,
     workspace_for,
 )
-from recovery.streams.sinks import Sink, sink_by_log, sink_of
+from recovery.streams.sinks import Sink, check_named_sink, sink_by_log, sink_of
 from recovery.streams.standing import StreamProgress, standing_of
 
 LOOK_SECONDS = 3.0
@@ -111,7 +111,7 @@ def preview_stream(*, checkpoint: str, said: StreamDetails, by: Actor) -> Previe
         report = read_plain(place)
         standing = standing_of(place)
         logs = _logs_of(report.query_id or "", said, known, workspace, by)
-        sink = _sink_of(said, known, logs, by)
+        sink = _sink_of(said, known, logs, report.last_committed, by)
     name = (
         known.pipeline.name if known else (logs.newest.run.name if logs.newest else "") or called_after(place)
     )
@@ -158,7 +158,9 @@ def _logs_of(
     return LogFacts(named)
 
 
-def _sink_of(said: StreamDetails, known: Stream | None, logs: LogFacts, by: Actor) -> SinkFacts:
+def _sink_of(
+    said: StreamDetails, known: Stream | None, logs: LogFacts, committed: int | None, by: Actor
+) -> SinkFacts:
     named = _newest_word(said.sink, known.sink if known else "")
     if not named:
         return SinkFacts(_sink_by(logs), is_read=True)
@@ -166,7 +168,10 @@ def _sink_of(said: StreamDetails, known: Stream | None, logs: LogFacts, by: Acto
         if said.sink and "/" in named:
             named = spelled_place(named, "The sink")
             check_places((named,), by)
-        return SinkFacts(sink_of(named))
+        sink = sink_of(named)
+        if said.sink:
+            check_named_sink(sink, committed)
+        return SinkFacts(sink)
     except Denied:
         raise
     except RepriseError as problem:

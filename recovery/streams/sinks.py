@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
+from recovery.errors import NotFound
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
 LOOKED_AT: Final = 2_000
@@ -29,6 +30,22 @@ def sink_of(text: str) -> Sink:
         return Sink("", ".".join(["spark_catalog", "default"][: max(0, 3 - len(parts))] + parts))
     kind = _format(text)
     return Sink(text, f"{kind}.`{text}`" if kind else "")
+
+
+def check_named_sink(sink: Sink, committed: int | None) -> None:
+    """That a folder is at the path that somebody named. `committed`: the checkpoint's newest batch; before the first
+    one, no table need be there. Raises NotFound (`no_sink`), Unreachable, Refused."""
+    if not sink.place or committed is None:
+        return
+    with reaching(sink.place):
+        if Store.open(sink.place).is_dir():
+            return
+    raise NotFound(
+        f"Nothing is at {sink.place}, although the checkpoint has committed batch {committed}. Correct the sink. If "
+        "its table was removed, leave the sink out.",
+        code="no_sink",
+        flags=("--sink",),
+    )
 
 
 def sink_by_log(batches: Sequence[Mapping[str, Any]]) -> Sink:

@@ -126,6 +126,18 @@ def test_commands_that_are_missing_are_named_by_their_options(
     assert (code, told["error"]["code"], told["error"]["flags"]) == (1, "commands_missing", missing)
 
 
+def test_a_sink_where_nothing_is_is_refused_once_a_batch_is_committed(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, responder: str, tmp_path: Path
+) -> None:
+    """A typing error; the plan would say much later that the table cannot be read."""
+    data = tmp_path / "data"
+    code, told = adopt(monkeypatch, responder, checkpoint.root, "--sink", str(data / "ordres"))
+    assert (code, told["error"]["code"], told["error"]["flags"]) == (2, "no_sink", ["--sink"])
+    (data / "orders").mkdir(exist_ok=True)
+    code, told = adopt(monkeypatch, responder, checkpoint.root, "--sink", str(data / "orders"))
+    assert (code, told["sink"]) == (0, str(data / "orders"))
+
+
 def test_a_stream_that_does_not_fail_is_diagnosed_without_naming_its_one_flow(
     monkeypatch: pytest.MonkeyPatch, checkpoint: Built, events: Path, responder: str
 ) -> None:
