@@ -49,7 +49,8 @@ def make_plan(
     is_further = opened is not None and fits_further(opened, change.strategy)
     if opened is not None and is_further:
         begin_further_plan(recovery_id=opened.pk, strategy=Strategy(strategy), by=by)
-    recovery = by_hand.open_or_go_on(flow, by=by, again=again, healthy=fits_healthy(change.strategy))
+    healthy = fits_healthy(flow, change.strategy, positions)
+    recovery = by_hand.open_or_go_on(flow, by=by, again=again, healthy=healthy)
     try:
         _change_choices(recovery, change, positions, accept, by)
         plan = seal_at_once(recovery_id=recovery.pk, by=by, accept=accept)
@@ -106,9 +107,11 @@ def _name_costs(
     return Refused(" ".join(says), code=failure.code, flags=tuple(flags))
 
 
-def fits_healthy(strategy: str | None) -> bool:
-    """Whether naming this strategy says that nothing has to fail."""
-    return strategy in FOR_HEALTHY
+def fits_healthy(flow: Flow, strategy: str | None, positions: Sequence[str] = ()) -> bool:
+    """Whether naming this strategy, with these starts, says that nothing has to fail. A plain stream goes back by a
+    start that somebody names: none of the others can run for it."""
+    goes_back = bool(positions) and strategy == Strategy.CONTINUE and flow.pipeline.workspace.has_streams
+    return goes_back or strategy in FOR_HEALTHY
 
 
 def fits_further(opened: Recovery, strategy: str | None) -> bool:

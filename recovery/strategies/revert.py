@@ -97,8 +97,8 @@ def blocked(facts: Facts) -> Blocker | None:
     if facts.old_code is None:
         return Blocker(
             code=BlockerCode.OLD_CODE_UNKNOWN,
-            says=f"The code of the last good {_run(facts)} is not known. Give it: edit it in, or use --code or "
-            "--patch.",
+            says=f"The code of the last good {_run(facts)} is not known. Give it: edit it in, or name "
+            "--strategy revert with --code or --patch.",
         )
     if facts.old_code.operators is None:
         says = f"The old code could not be analysed: {facts.old_code.problem}"

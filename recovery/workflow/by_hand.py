@@ -45,15 +45,19 @@ def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False, healthy: bool =
         with trying_flow("recovery.open", flow, by, recovery=opened.label):
             raise Refused(
                 f"{opened.label}, opened by {opened.created_by}, is already open for {flow.short} "
-                f"({state_label(opened.state)}). {_ways_on(opened)}",
+                f"({state_label(opened.state)}). {name_ways_on(opened)}",
                 code="already_open",
             )
     return opened
 
 
-def _ways_on(opened: Recovery) -> str:
-    """What can be done with an open recovery that another command found in its way."""
+def name_ways_on(opened: Recovery) -> str:
+    """What can be done with an open recovery, or with one that ended without proof."""
     label = opened.label
+    if opened.state == "unproven":
+        return f"Undo it with: bin/manage rollback {label}, or plan the next one: bin/manage plan."
+    if opened.state == "diagnosing":
+        return f"Go on with: bin/manage plan {label}, or end it with: bin/manage cancel {label}."
     if opened.state in MOVING:
         return f"Watch it with: bin/manage execute {label} --wait, or stop it with: bin/manage stop."
     if opened.state == "needs_attention":

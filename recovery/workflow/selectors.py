@@ -43,6 +43,13 @@ def open_recovery_of(flow_id: int) -> Recovery | None:
     return Recovery.objects.filter(flow_id=flow_id, active=True).first()
 
 
+def recovery_to_know_of(flow_id: int) -> Recovery | None:
+    """The flow's open recovery, or its newest one where that ended without proof; None for neither."""
+    newest = Recovery.objects.filter(flow_id=flow_id).order_by("-pk").first()
+    opened = open_recovery_of(flow_id)
+    return opened or (newest if newest is not None and newest.state == "unproven" else None)
+
+
 def recoveries(by: Actor, active: bool | None = None) -> list[Recovery]:
     """Those that `by` may see, newest first; only open or only ended ones when asked."""
     seen = Recovery.objects.filter(visible.filter_visible(by, "flow__pipeline__"))

@@ -9,18 +9,20 @@ from recovery.cli import error_text
 from recovery.cli.diagnosis_text import write_body, write_error, write_points
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Diagnosis, Storage
-from recovery.contracts.names import ChangeIntent, name_strategy
+from recovery.contracts.names import ChangeIntent, Strategy, name_strategy
 from recovery.diagnosis.advice import asks_meant, recommend_advice
 from recovery.diagnosis.row import SEVERITIES
 from recovery.errors import WrongUse
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand, ago, plain
-from recovery.models import Flow, Pipeline
+from recovery.models import Flow, Pipeline, Recovery
 from recovery.names import shown
 from recovery.people.roles import Right
 from recovery.pipelines.across import twins_of
 from recovery.pipelines.failures import UpdateFailure, failure_from, say_failure
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.pipelines.losses import is_in_doubt
+from recovery.workflow.moves import state_label
+from recovery.workflow.selectors import recovery_to_know_of
 
 
 class Command(RepriseCommand):
@@ -85,13 +87,16 @@ examples:
             "shares_query_id": twins,
             "problem": pipeline.workspace.poll_error or None,
         }
+        recovery = recovery_to_know_of(flow.pk)
+        about["recovery"] = {"recovery": recovery.label, "state": recovery.state} if recovery else None
         if flow.state != "failed" and not flow.error and not is_in_doubt(flow):
             says = f"{flow.name} is not failing: its state is {flow.state}, its last runs {runs(flow)}."
-            return CommandAnswer({**about, "diagnosis": None, "says": says}, says)
+            known = [write_recovery(recovery)] if recovery else []
+            return CommandAnswer({**about, "diagnosis": None, "says": says}, "\n".join([says, *known]))
         from recovery.workflow.diagnosing import diagnose_flow
 
         found = diagnose_flow(flow)
-        says = text(flow, found, twins)
+        says = text(flow, found, twins, recovery)
         return CommandAnswer({**about, "diagnosis": codec.to_json(found)}, says, exit_code=1)
 
 
@@ -142,7 +147,19 @@ def runs(flow: Flow) -> str:
     return ", ".join(flow.history) or "are none yet"
 
 
-def text(flow: Flow, found: Diagnosis, twins: Sequence[Mapping[str, str]] = ()) -> str:
+def write_recovery(recovery: Recovery) -> str:
+    """The recovery that whoever looks at its flow has to know of, and what can be done with it."""
+    from recovery.workflow.by_hand import name_ways_on
+
+    return f"Recovery   {recovery.label}: {state_label(recovery.state)}. {name_ways_on(recovery)}"
+
+
+def text(
+    flow: Flow,
+    found: Diagnosis,
+    twins: Sequence[Mapping[str, str]] = (),
+    recovery: Recovery | None = None,
+) -> str:
     """What happened, how bad it is, what to do, what not to do, and the error itself last."""
     lines = [plain(found.title), ""]
     lines += [
@@ -154,6 +171,7 @@ def text(flow: Flow, found: Diagnosis, twins: Sequence[Mapping[str, str]] = ()) 
             f"Shares     its query id with {shown(t['flow'])} of pipeline {shown(t['pipeline'])}"
             for t in twins
         ),
+        *([write_recovery(recovery)] if recovery else []),
         f"Condition  {shown(found.condition or 'none that Spark names')}",
         f"Damaged    {plain(found.damaged)}",
         f"Severity   {found.severity} of 5, {SEVERITIES[found.severity]}",
@@ -177,11 +195,17 @@ def next_lines(flow: Flow, found: Diagnosis) -> list[str]:
     answers = ((ChangeIntent.YES, "If the change was meant"), (ChangeIntent.NO, "If it was a mistake"))
     ways = [(says, recommend_advice(advice, meant)) for meant, says in answers]
     lines = [
-        f"{says}: {plan} {name_strategy(one.strategy)} --meant {one.right_if}"
+        f"{says}: {plan} {name_strategy(one.strategy)} --meant {one.right_if}{_old_code(flow, one.strategy)}"
         for says, one in ways
         if one is not None and one.strategy
     ]
     return lines or _without_strategy(flow, plan)
+
+
+def _old_code(flow: Flow, strategy: str) -> str:
+    """Of a plain stream, no one but its owner keeps the code of the last good run."""
+    is_needed = strategy == Strategy.REVERT and flow.pipeline.workspace.has_streams
+    return " --code DIR, the folder with the program as it was" if is_needed else ""
 
 
 def _without_strategy(flow: Flow, plan: str) -> list[str]:

@@ -53,7 +53,7 @@ class Command(RepriseCommand):
         flow = _acting.flow_of(options, self.actor)
         refuse_votes(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
-        self._stop(flow, healthy=plan_now.fits_healthy(options["strategy"]))
+        self._stop(flow, healthy=plan_now.fits_healthy(flow, options["strategy"], options["position"]))
         recovery, plan = _acting.seal(flow, options, patch, by=self.actor)
         _acting.say(
             f"{recovery.label}: plan {plan.hash[:8]} sealed, {name_strategy(plan.contents.strategy)}."
@@ -65,7 +65,7 @@ class Command(RepriseCommand):
         flows = _together.find_flows(options, self.actor)
         refuse_votes(flows[0][0])
         for flow, strategy in flows:  # once one has stopped the pipeline, the others find it stopped
-            self._stop(flow, healthy=plan_now.fits_healthy(strategy))
+            self._stop(flow, healthy=plan_now.fits_healthy(flow, strategy))
         joint = _together.seal_plans(options, flows, by=self.actor)
         _acting.say(f"{joint.label}: {len(flows)} plans sealed together, {joint.hash[:8]}.")
         joint_actions.execute_joint(joint_id=joint.pk, by=self.actor)

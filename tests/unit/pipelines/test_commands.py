@@ -12,7 +12,7 @@ from recovery.contracts.diagnosis import Advice, Diagnosis
 from recovery.contracts.names import ChangeIntent
 from recovery.management.commands import diagnose
 from recovery.management.commands._base import plain
-from recovery.models import Flow, Pipeline, Workspace
+from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.people.roles import Role
 from tests import factories as f
 from tests.unit.people.run import run, run_json, token_of
@@ -299,6 +299,28 @@ def test_diagnose_is_good_news_for_a_healthy_flow(
     code, found = run_json(monkeypatch, token, "diagnose", "shop", "--flow", VIEW)
     assert (code, found["diagnosis"]) == (0, None)
     assert "is not failing" in run(monkeypatch, token, "diagnose", "shop", "--flow", VIEW)[1]
+
+
+@pytest.mark.parametrize(
+    ("state", "active", "is_named"),
+    [
+        ("awaiting_approval", True, True),
+        ("unproven", False, True),
+        ("succeeded", False, False),
+        ("cancelled", False, False),
+    ],
+)
+@pytest.mark.parametrize("name", [VIEW, ORDERS])
+def test_diagnose_names_the_recovery_that_is_open_or_ended_without_proof(
+    name: str, state: str, active: bool, is_named: bool, monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    run_json(monkeypatch, token, "flows", "--fresh")
+    recovery = Recovery.objects.create(
+        flow=Flow.objects.get(name=name), state=state, active=active, created_by="ada"
+    )
+    _, found = run_json(monkeypatch, token, "diagnose", "shop", "--flow", name)
+    assert found["recovery"] == ({"recovery": recovery.label, "state": state} if is_named else None)
+    assert (recovery.label in run(monkeypatch, token, "diagnose", "shop", "--flow", name)[1]) == is_named
 
 
 @pytest.mark.parametrize(

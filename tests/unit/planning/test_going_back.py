@@ -35,18 +35,25 @@ def test_a_failed_flow_keeps_the_diagnosis_of_its_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "says"),
+    ("strategy", "positions", "kind", "says"),
     [
-        ("top-up", True),
-        ("deduplicate", True),
-        ("replay", True),
-        ("full-refresh", True),
-        ("continue", False),
-        (None, False),
+        ("top-up", (), "pipelines-api", True),
+        ("deduplicate", (), "pipelines-api", True),
+        ("replay", (), "pipelines-api", True),
+        ("full-refresh", (), "pipelines-api", True),
+        ("continue", (), "pipelines-api", False),
+        ("continue", ("0=earliest",), "pipelines-api", False),
+        ("continue", ("0=earliest",), "streams", True),
+        ("continue", (), "streams", False),
+        (None, ("0=earliest",), "streams", False),
     ],
 )
-def test_naming_the_strategy_says_that_nothing_has_to_fail(strategy: str | None, says: bool) -> None:
-    assert fits_healthy(strategy) is says
+def test_naming_the_strategy_says_that_nothing_has_to_fail(
+    strategy: str | None, positions: tuple[str, ...], kind: str, says: bool
+) -> None:
+    of = flow("ok")
+    of.pipeline.workspace.kind = kind
+    assert fits_healthy(of, strategy, positions) is says
 
 
 def test_only_a_replay_goes_back_to_something() -> None:
