@@ -10,12 +10,14 @@ from xdist.scheduler import LoadScopeScheduling
 # Fixtures of a conftest that are dear to make and are made once in each worker.
 DEAR = {"gallery": "gallery"}
 ALONE = "alone"
-#: Each keeps one worker for more than a minute. They begin first: at the end the other workers would wait for them.
+#: Each keeps one worker for more than a minute. They begin first, in this order: at the end other workers would wait
+#: for them. Only the first needs the instance at once, so the others do not wait while it starts.
 LONG = (
-    "tests/integration/test_matrix.py",
-    "tests/integration/test_plain_streams.py",
-    "tests/integration/test_kafka_to_delta.py",
     "tests/browser/test_walk.py",
+    "tests/integration/test_matrix.py",
+    "tests/browser/test_pages.py",
+    "tests/integration/test_kafka_to_delta.py",
+    "tests/integration/test_plain_streams.py",
 )
 GROUPS = "groups.json"
 
@@ -36,9 +38,12 @@ def group(items: list[pytest.Item]) -> None:
 
 def sort(items: list[pytest.Item]) -> None:
     """The long ones go first, tests that strike the instance last; the others keep their order."""
-    items.sort(
-        key=lambda item: (item.get_closest_marker(ALONE) is not None, not item.nodeid.startswith(LONG))
-    )
+
+    def place(item: pytest.Item) -> tuple[bool, int]:
+        module = item.nodeid.partition("::")[0]
+        return item.get_closest_marker(ALONE) is not None, LONG.index(module) if module in LONG else len(LONG)
+
+    items.sort(key=place)
 
 
 def group_of(item: pytest.Item) -> str:
