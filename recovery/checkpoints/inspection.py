@@ -103,6 +103,21 @@ def inspect_checkpoint(
         return _judge_tree(tree, version, first, known)
 
 
+def inspect_with_state(location: str, *, sink: str | None, most_bytes: int) -> CheckpointReport:
+    """As `inspect_checkpoint` with `deep`, where the state has at most so many bytes; beyond that the state files are
+    not read, which is a finding (`STATE_UNREAD`)."""
+    report = inspect_checkpoint(location, sink=sink)
+    size = sum(operator.size_bytes or 0 for operator in report.state_operators)
+    if size <= most_bytes:
+        return inspect_checkpoint(location, sink=sink, deep=True)
+    unread = finding("STATE_UNREAD", size=_gibibytes(size), limit=_gibibytes(most_bytes))
+    return replace(report, findings=(*report.findings, unread))
+
+
+def _gibibytes(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
 def open_checkpoint(location: str) -> tuple[Store, int | None]:
     """The checkpoint directory that `inspect` would judge, and its version number where it is one of a flow's."""
     with reaching(location):

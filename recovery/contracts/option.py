@@ -106,6 +106,7 @@ class BlockerCode(StrEnum):
     DEDUPLICATE_ROWS_DIFFER = "deduplicate_rows_differ"
     NOTHING_REPEATED = "nothing_repeated"
     NOTHING_DAMAGED = "nothing_damaged"
+    STATE_UNREAD = "state_unread"
     NOT_MENDABLE = "not_mendable"
     DAMAGE_HARMLESS = "damage_harmless"
     MENDING_UNCONFIRMED = "mending_unconfirmed"

@@ -100,6 +100,10 @@ def blocked(facts: Facts) -> Blocker | None:
         return reason
     plan = facts.repair
     if plan is None or not (plan.mendings or plan.left):
+        unread = next((f for f in facts.checkpoint.findings if f.code == "STATE_UNREAD"), None)
+        if unread is not None:
+            says = f"Nothing that was read is damaged. {unread.says} {unread.do}"
+            return Blocker(code=BlockerCode.STATE_UNREAD, says=says)
         says = "Nothing in the checkpoint is damaged, so there is nothing to repair."
         return Blocker(code=BlockerCode.NOTHING_DAMAGED, says=says)
     stays = next((damage for damage in plan.left if damage.blocker), None)

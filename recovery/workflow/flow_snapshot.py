@@ -7,6 +7,7 @@ from typing import Any
 
 from recovery import reach
 from recovery.checkpoints import inspect_checkpoint
+from recovery.checkpoints.inspection import inspect_with_state
 from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts.plan import CheckpointMark, Preconditions, SinkMark
 from recovery.errors import Refused
@@ -150,12 +151,9 @@ def read_flow_snapshot(flow: Flow, *, known: Mapping[str, str] | None = None) ->
 def _inspect_flow_checkpoint(flow: Flow, place: str, table_place: str | None) -> CheckpointReport:
     """The checkpoint beside its table. After a run that could not load its state each state file is read: its names
     alone do not show what is damaged in it."""
-    report = inspect_checkpoint(place, sink=table_place)
-    size = sum(operator.size_bytes or 0 for operator in report.state_operators)
-    could_not_load = flow.state == "failed" and flow.condition.startswith(STATE_NOT_LOADED)
-    if not could_not_load or size > LARGEST_STATE_READ:
-        return report
-    return inspect_checkpoint(place, sink=table_place, deep=True)
+    if flow.state == "failed" and flow.condition.startswith(STATE_NOT_LOADED):
+        return inspect_with_state(place, sink=table_place, most_bytes=LARGEST_STATE_READ)
+    return inspect_checkpoint(place, sink=table_place)
 
 
 def _into_sink(snapshot: FlowSnapshot) -> FlowSnapshot:

@@ -55,6 +55,14 @@ TABLE: tuple[FindingKind, ...] = (
         seed=True,
     ),
     FindingKind(
+        "STATE_UNREAD",
+        W,
+        "The state files were not read: they have {size}, and {limit} are read here. A damaged one is not known.",
+        "Fails if it loads a damaged one: CANNOT_LOAD_STATE_STORE.",
+        "Read them all: bin/manage inspect --deep PATH.",
+        outcome=Outcome.OPEN,
+    ),
+    FindingKind(
         "STATE_FILE_MISSING",
         B,
         "A restart loads version {version} of operator {operator}'s state, and {file} of it is missing.",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints import inspect_checkpoint
+from recovery.checkpoints.inspection import inspect_with_state
 from tests.checkpoint_builder import Built, put, sink_log
 from tests.unit.checkpoints.judging import codes, drop
 
@@ -101,6 +102,18 @@ def test_an_offset_file_that_lost_one_of_two_sources_is_not_taken_for_a_code_cha
     built = Built(tmp_path / "ck", sources=2).write()
     put(tmp_path / "ck/offsets/2", built.offsets(2).rsplit("\n", 1)[0])
     assert "OFFSET_SOURCES_LOST" in codes(tmp_path / "ck")
+
+
+@pytest.mark.parametrize(("most_bytes", "found"), [(1 << 20, {"STATE_FILE_DAMAGED"}), (0, {"STATE_UNREAD"})])
+def test_state_beyond_what_may_be_read_is_a_finding_and_not_sound(
+    most_bytes: int, found: set[str], tmp_path: Path
+) -> None:
+    Built(tmp_path / "ck").write()
+    delta = tmp_path / "ck/state/0/1/3.delta"
+    delta.write_bytes(delta.read_bytes()[:23])
+    assert codes(tmp_path / "ck") == set()
+    report = inspect_with_state(str(tmp_path / "ck"), sink=None, most_bytes=most_bytes)
+    assert {f.code for f in report.findings} == found
 
 
 def test_deep_reads_what_only_a_rewind_needs(tmp_path: Path) -> None:

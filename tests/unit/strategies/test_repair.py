@@ -7,8 +7,8 @@ import pytest
 
 from recovery.checkpoints.file_layout import Layout
 from recovery.checkpoints.repair import DamageRepair, RepairPlan, UnrepairedDamage
-from recovery.checkpoints.report import Finding, Severity
-from recovery.contracts.option import Option
+from recovery.checkpoints.report import Finding, Outcome, Severity
+from recovery.contracts.option import BlockerCode, Option
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import WITH, checkpoint, facts
@@ -68,6 +68,13 @@ def test_nothing_damaged_means_nothing_to_repair_and_continue_is_recommended() -
     found = options(facts())
     assert "nothing to repair" in (found["repair"].blocked or "")
     assert found["continue"].recommended
+
+
+def test_state_files_that_were_not_read_are_not_taken_for_whole() -> None:
+    found = Finding("STATE_UNREAD", Severity.WARNING, "Not read.", "Read them.", outcome=Outcome.OPEN)
+    blocker = options(facts(checkpoint=checkpoint(findings=(found,))))["repair"].blocker
+    assert blocker is not None
+    assert blocker.code is BlockerCode.STATE_UNREAD
 
 
 INFERRED = replace(MENDED, code="SOURCE_LOG_HEADER_ONLY", exact=False)
