@@ -46,7 +46,14 @@ from recovery.spark.rehearsing import Request
 from recovery.spark.replay import CannotReplay, UnseenStream
 from recovery.spark.row_values import WrittenRows, measure_values
 from recovery.spark.session import driver_of, first_line, lost_contact
-from recovery.spark.table_sides import TableRows, add_columns, count_sides, read_files, read_sides
+from recovery.spark.table_sides import (
+    TableRows,
+    add_columns,
+    count_sides,
+    read_files,
+    read_sides,
+    type_partitions,
+)
 from recovery.spark.unsure import by_order
 
 
@@ -108,6 +115,7 @@ def _count_rows(
     # Delta, Iceberg and Parquet know it without a row being read
     study = replace(study, table_rows=None if held is None else held.count())
     study = replace(study, misfit=misread.forecast_misfit(flow, request.get("table") or "", held))
+    held = None if held is None else type_partitions(spark, flow, request["table"], held)
     try:
         frames = _frames_by_label(flow, request)
     except CannotReplay as problem:  # the table can be counted all the same
@@ -267,7 +275,7 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
     except BadCode as error:
         raise Refused(str(error)) from error
     try:
-        now = add_columns(spark, request, place, now)
+        now = type_partitions(spark, flow, request["table"], add_columns(spark, request, place, now))
         measure = replace(_compare_rows(spark, flow, request, place, now), table_rows=measure.table_rows)
     except BadCode as error:
         raise Refused(str(error)) from error

@@ -50,8 +50,7 @@ def forecast_misfit(flow: CodeFlow, name: str, held: Any | None) -> TableMisfit 
 
 def _add_columns(misfit: TableMisfit, flow: CodeFlow, held: Any, root: str) -> TableMisfit:
     """With types and folders, where these are known."""
-    first = held.selectExpr("input_file_name() AS file").limit(1).collect()
-    before, after = list_partitions(first[0]["file"], root) if first else None, flow.partitions
+    before, after = find_partitions(held, root), flow.partitions
     if before is None or after is None:
         return misfit
     folders = {column.lower() for column in (*before, *after)}
@@ -66,6 +65,12 @@ def _add_columns(misfit: TableMisfit, flow: CodeFlow, held: Any, root: str) -> T
 
 def _root_of(place: str) -> str:
     return path_in_store(place).rstrip("/")
+
+
+def find_partitions(held: Any, root: str) -> tuple[str, ...] | None:
+    """Columns by which the files of a table lie in folders, by one of its files; None: it has none, or not known."""
+    first = held.selectExpr("input_file_name() AS file").limit(1).collect()
+    return list_partitions(first[0]["file"], root) if first else None
 
 
 def list_partitions(file: str, root: str) -> tuple[str, ...] | None:

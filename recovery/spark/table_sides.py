@@ -7,7 +7,9 @@ from typing import Any
 from recovery.spark import counting, slicing
 from recovery.spark.api import BoundedBy, BudgetBound, Limit, Measure
 from recovery.spark.catalog import path_of, sql_name
+from recovery.spark.code_flow import CodeFlow
 from recovery.spark.lookups import OverBudget, budgets_of, check_size, limited
+from recovery.spark.misread import find_partitions
 from recovery.spark.paths import literal, plain
 from recovery.spark.rehearsing import Request
 
@@ -35,6 +37,28 @@ def add_columns(spark: Any, request: Request, place: Mapping[str, str], now: Any
         return now
     schema = type(written)([*now.schema.fields, *more])
     return spark.read.format(place["provider"]).schema(schema).load(place["location"])
+
+
+def type_partitions(spark: Any, flow: CodeFlow, name: str, held: Any) -> Any:
+    """A file table that is named by its path, with its partitions in the types that the code writes: Spark guesses them
+    from the names of folders, which makes the text `07` a number."""
+    place, schema = path_of(name), held.schema
+    if place is None or place[0] == "delta" or not flow.partitions:
+        return held
+    written = {column.name.lower(): column.dataType for column in flow.schema.fields}
+    named = {column.lower() for column in flow.partitions}
+    types = {
+        column.name: written.get(column.name.lower(), column.dataType)
+        if column.name.lower() in named
+        else column.dataType
+        for column in schema.fields
+    }
+    if all(types[column.name] == column.dataType for column in schema.fields):
+        return held
+    if named != {column.lower() for column in find_partitions(held, place[1]) or ()}:
+        return held
+    typed = type(schema)([type(column)(column.name, types[column.name]) for column in schema.fields])
+    return spark.read.format(place[0]).schema(typed).load(place[1])
 
 
 def read_sides(spark: Any, request: Request, place: Mapping[str, str], now: Any) -> TableRows:
