@@ -72,14 +72,16 @@ def usual_look(flow: Flow, field: str) -> UsualDuration | None:
 
 
 def usual_update_seconds(flow: Flow) -> float | None:
-    """How long an update of this flow's pipeline takes: by its newest completed ones, else by rerun steps before."""
+    """How long an update of this flow's pipeline takes: by its newest completed ones, else by rerun steps before. Of a
+    plain stream the steps come first: its own runs may have gone on for days."""
     ends = [
         (when(u.get("creation_time")), when(u.get("ended_at") or None))
         for u in flow.pipeline.updates
         if u.get("state") == "COMPLETED" and not u.get("validate_only")
     ]
     lengths = [(ended - began).total_seconds() for began, ended in ends if began and ended]
-    usual = usual_of(lengths, UsualOf.FLOW) or usual_steps(flow).get("rerun")
+    by_runs, by_steps = usual_of(lengths, UsualOf.FLOW), usual_steps(flow).get("rerun")
+    usual = (by_steps or by_runs) if flow.pipeline.workspace.has_streams else (by_runs or by_steps)
     return usual.seconds if usual else None
 
 

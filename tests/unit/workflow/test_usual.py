@@ -86,6 +86,17 @@ def test_an_update_takes_as_long_as_the_completed_ones_of_its_pipeline() -> None
     assert usual_update_seconds(flow) == 7
 
 
+@pytest.mark.parametrize(("kind", "seconds"), [("pipelines-api", 86_400.0), ("streams", 31.0)])
+def test_a_stream_that_ran_for_a_day_is_estimated_by_reruns_before(kind: str, seconds: float) -> None:
+    made = earlier()
+    flow = made.flow
+    flow.pipeline.workspace.kind = kind
+    ended(made, "rerun", 31)
+    day = {"state": "COMPLETED", "creation_time": 0, "ended_at": "1970-01-02T00:00:00+00:00"}
+    flow.pipeline.updates = [day]
+    assert usual_update_seconds(flow) == seconds
+
+
 def test_a_run_says_how_far_it_is_where_every_step_ran_before() -> None:
     of = f.running()
     steps = list(of.steps.order_by("ordinal"))
