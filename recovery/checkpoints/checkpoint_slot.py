@@ -78,4 +78,4 @@ def recorded_place(location: str, label: str) -> CheckpointSlot:
 
 
 def name_slot(place: CheckpointSlot, version: int | None) -> str:
-    return place.fixed if place.fixed is not None else f"version {version}"
+    return f"checkpoint {place.fixed}" if place.fixed is not None else f"version {version}"
