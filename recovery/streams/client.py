@@ -32,6 +32,7 @@ from recovery.streams.updates import (
     StreamStatus,
     StreamUpdate,
     alive_by_log,
+    batch_ms,
     doubt_of,
     events_of,
     is_writing,
@@ -366,9 +367,11 @@ class StreamsClient(PipelinesClient):
         starts = list(stream.starts.order_by("-asked_at")[:STARTS])
         claimed = _claimed(starts, seen)
         told = [self._of_start(s, claimed.get(s.pk), standing, alive, now) for s in starts]
-        mine = {one.run.run_id for one in claimed.values()}
+        left = {claimed[s.pk].run.run_id: s for s in starts if s.pk in claimed and _has_left(s, claimed[s.pk])}
+        mine = {one.run.run_id for one in claimed.values()} - left.keys()
         sure = alive if by_command is not None or noted is not None else None
-        told += [told_of(s, now, alive=sure) for s in seen if s.run.run_id not in mine]
+        others = [_after_start(s, left.get(s.run.run_id)) for s in seen if s.run.run_id not in mine]
+        told += [told_of(s, now, alive=sure) for s in others]
         if alive and not any(t.state in ACTIVE for t in told):
             since = starts[0].ended_at if starts and starts[0].ended_at else stream.running_since or now
             told.append(StreamUpdate(RUNNING_NOW, "RUNNING", int(since.timestamp() * 1000)))
@@ -519,6 +522,20 @@ def _claimed(starts: list[StreamStart], seen: list[SeenRun]) -> dict[int, SeenRu
             found[start.pk] = mine[0]
             taken.add(mine[0].run.run_id)
     return found
+
+
+def _has_left(start: StreamStart, seen: SeenRun) -> bool:
+    """Did a start that counts as completed leave its run going? What becomes of that is told as any other run's."""
+    return start.ended == "COMPLETED" and seen.run.state is not RunState.ENDED
+
+
+def _after_start(seen: SeenRun, start: StreamStart | None) -> SeenRun:
+    """The run without the batches that are told of its start."""
+    if start is None or start.ended_at is None:
+        return seen
+    until = start.ended_at.timestamp() * 1000
+    later = tuple(body for body in seen.run.batches if (batch_ms(body) or 0) > until)
+    return replace(seen, run=replace(seen.run, batches=later))
 
 
 def _is_after(seen: SeenRun, start: StreamStart) -> bool:

@@ -97,7 +97,7 @@ def events_of(told: StreamUpdate, *, pipeline_id: str, flow: str, dataset: str) 
         )
     batches = told.run.batches if told.run else ()
     for number, body in enumerate(batches, start=3):
-        at = _ms(body.get("timestamp")) or told.created_ms
+        at = batch_ms(body) or told.created_ms
         details = {"progress_json": dict(body)}
         found.append(_event(told, number, "stream_progress", at, of_flow, details, _batch_message(body)))
     if told.state not in STATUSES or told.state == "RUNNING":
@@ -198,9 +198,10 @@ def _when(ms: int) -> datetime:
         return datetime.fromtimestamp(0, UTC)
 
 
-def _ms(value: Any) -> int | None:
+def batch_ms(progress: Mapping[str, object]) -> int | None:
+    """When a batch began by its progress event, in milliseconds since 1970; None: it does not tell."""
     try:
-        found = datetime.fromisoformat(str(value))
+        found = datetime.fromisoformat(str(progress.get("timestamp")))
     except ValueError:
         return None
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -255,7 +255,7 @@ def test_a_stream_that_ran_well_needs_no_recovery_and_that_of_no_log_may(
     adopt(monkeypatch, responder, checkpoint.root)
     flow = Flow.objects.get()
     assert diagnosing.may_need_recovery(flow)
-    for state, may in (("ok", False), ("running", False), ("stopped", False)):
+    for state, may in (("ok", False), ("running", False), ("stopped", True)):
         flow.state = state
         assert diagnosing.may_need_recovery(flow) is may
 

@@ -8,7 +8,7 @@ import shlex
 import sys
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -535,6 +535,33 @@ def test_only_what_this_plan_left_running_is_looked_at_instead_of_started(
     with pytest.raises(ActiveUpdate):
         client.start_update(stream.pipeline.pipeline_id)
     assert StreamStart.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("became", "runs", "state"),
+    [
+        ("it goes on", RUNS, "RUNNING"),
+        ("it failed", ASLEEP, "FAILED"),
+        ("its driver was killed", ASLEEP, "CANCELED"),
+        ("it was ended", ASLEEP, "COMPLETED"),
+    ],
+)
+def test_what_a_recovery_left_running_is_followed_to_its_end(
+    became: str, runs: str, state: str, checkpoint: Built, tmp_path: Path
+) -> None:
+    """The start counts as completed once the run goes on and has caught up; what becomes of it then is a run's."""
+    ends = {
+        "it failed": [logs.terminated("it failed"), logs.ended()],
+        "it was ended": [logs.terminated(None), logs.ended()],
+    }
+    log = write_log(tmp_path / "data" / "open", *ends.get(became, []), name="local-1.inprogress")
+    os.utime(tmp_path / "data" / "open" / "local-1.inprogress", (1_000, 1_000))
+    stream, client = adopted(checkpoint, event_log=log, start=RUNS, running=runs)
+    left_running(stream, logs.RUN)
+    before = datetime.fromisoformat("2026-11-22T20:30:00+00:00")  # the run began a minute later
+    StreamStart.objects.update(asked_at=before, ended_at=before + timedelta(minutes=2))
+    newest = client.list_updates(stream.pipeline.pipeline_id)[0]
+    assert newest["state"] == state
 
 
 def test_a_log_that_does_not_tell_all_proves_no_standstill(
