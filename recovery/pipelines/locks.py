@@ -1,7 +1,9 @@
-"""Courtesy locks: two polls, or two looks, of one workspace need not overlap. Nothing breaks when they do."""
+"""Courtesy locks: two polls, or two looks, of one workspace need not overlap, and nothing breaks when they do. Two
+rehearsals in one folder would break each other: the second waits."""
 
 import fcntl
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -10,8 +12,10 @@ from typing import Final
 from django.conf import settings
 from django.db import connection
 
-# Our classes among PostgreSQL's two-key advisory locks: "RpPl", "RpLk", "RpSt", "RpRn"
-_CLASSES: Final = {"poll": 0x5270506C, "look": 0x52704C6B, "study": 0x52705374, "running": 0x5270526E}
+# Our classes among PostgreSQL's two-key advisory locks: "RpPl", "RpLk", "RpSt", "RpRn", "RpRh"
+_CLASSES: Final = {
+    "poll": 0x5270506C, "look": 0x52704C6B, "study": 0x52705374, "running": 0x5270526E, "rehearsal": 0x52705268,
+}  # fmt: skip
 
 
 def only_poll(workspace_id: int) -> AbstractContextManager[bool]:
@@ -32,6 +36,24 @@ def only_study() -> AbstractContextManager[bool]:
 def only_asking() -> AbstractContextManager[bool]:
     """Yields whether no one else asks the running commands of adopted streams now."""
     return _only("running", 0)
+
+
+@contextmanager
+def one_rehearsal(place: str) -> Iterator[None]:
+    """Waits until no one else rehearses in this folder. A killed process frees its lock."""
+    key = zlib.crc32(place.encode()) & 0x7FFFFFFF
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s, %s)", [_CLASSES["rehearsal"], key])
+        try:
+            yield
+        finally:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_CLASSES["rehearsal"], key])
+        return
+    with (Path(settings.REPRISE_HOME) / f"rehearsal-{key}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -367,7 +367,9 @@ class StreamsClient(PipelinesClient):
         starts = list(stream.starts.order_by("-asked_at")[:STARTS])
         claimed = _claimed(starts, seen)
         told = [self._of_start(s, claimed.get(s.pk), standing, alive, now) for s in starts]
-        left = {claimed[s.pk].run.run_id: s for s in starts if s.pk in claimed and _has_left(s, claimed[s.pk])}
+        left = {
+            claimed[s.pk].run.run_id: s for s in starts if s.pk in claimed and _has_left(s, claimed[s.pk])
+        }
         mine = {one.run.run_id for one in claimed.values()} - left.keys()
         sure = alive if by_command is not None or noted is not None else None
         others = [_after_start(s, left.get(s.run.run_id)) for s in seen if s.run.run_id not in mine]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from recovery.errors import Refused
+from recovery.pipelines.locks import one_rehearsal
 from recovery.spark import scratch
 from recovery.spark.api import Rehearsal, RehearsalRequest, Replay, Study, StudyRequest, rehearse
 from recovery.strategies.base import Counts
@@ -94,9 +95,10 @@ def rehearse_flow(
             "The pipeline names no storage root, so there is no place for a rehearsal.", code="no_storage"
         )
     place = place_of(storage, request.flow, purpose)
-    scratch.clear_scratch(place)
     study = replace(request, table=None, by_file=False)
-    try:
-        yield rehearse(RehearsalRequest(study, place, watermark_ms, dict(conf) or None, replay))
-    finally:
+    with one_rehearsal(place):  # two plans of one flow may be made at once
         scratch.clear_scratch(place)
+        try:
+            yield rehearse(RehearsalRequest(study, place, watermark_ms, dict(conf) or None, replay))
+        finally:
+            scratch.clear_scratch(place)

@@ -1,10 +1,15 @@
 """What a plan counts by rehearsals, and which of them it makes: each takes as long as an update."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from recovery.pipelines import locks
 from recovery.spark.api import Rehearsal, RehearsalRequest, Study, StudyRequest
 from recovery.spark.asking import Service
 from recovery.workflow import rehearsing
@@ -90,3 +95,33 @@ def test_a_rehearsal_that_failed_is_none(monkeypatch: pytest.MonkeyPatch) -> Non
     failed = Rehearsal(problem="The input could not be copied.")
     found, _ = counted(monkeypatch, {"waiting": failed, "everything": failed})
     assert (found.rehearsed, found.waiting, found.everything, found.table) == (False, None, None, 30)
+
+
+def test_a_rehearsal_waits_for_another_one_in_its_folder(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path
+) -> None:
+    """Two plans of one flow at once: the first to end removed what the other was reading."""
+    settings.REPRISE_HOME = tmp_path
+    monkeypatch.setattr(locks, "connection", SimpleNamespace(vendor="sqlite"))
+    inside, most = [], []
+
+    def rehearse(request: RehearsalRequest) -> Rehearsal:
+        inside.append(request.scratch)
+        most.append(len(inside))
+        wait.wait(0.2)
+        inside.remove(request.scratch)
+        return LATE
+
+    wait = Event()
+    monkeypatch.setattr(rehearsing, "rehearse", rehearse)
+    monkeypatch.setattr(rehearsing.scratch, "clear_scratch", lambda place: None)
+
+    def once(_: int) -> Rehearsal:
+        with rehearsing.rehearse_flow(
+            STUDY, storage="file:///s", purpose="forecast-waiting", watermark_ms=None, conf={}
+        ) as found:
+            return found
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(once, range(3))) == [LATE] * 3
+    assert most == [1, 1, 1]
