@@ -18,7 +18,7 @@ _GLOB: Final = re.compile(r"[*?\[{]")
 def list_moved(sources: Sequence[SourceFacts]) -> Iterator[Finding]:
     """One finding for each source of files that reads a folder with none of its committed files."""
     for source in sources:
-        if not source.processed or not _root_of(source) or _has_committed(source, at=source):
+        if not reads_elsewhere(source):
             continue
         number, files = source.position.source, f"{len(source.processed):,} committed files"
         reads = f"Source {number} reads {source.location}"
@@ -33,6 +33,11 @@ def list_moved(sources: Sequence[SourceFacts]) -> Iterator[Finding]:
                 "and Spark goes by their order."
             )
             yield Finding("SOURCES_SWAPPED", Severity.WARNING, says, "Put them back in their former order.")
+
+
+def reads_elsewhere(source: SourceFacts) -> bool:
+    """Whether none of its committed files is in the folder that it reads."""
+    return bool(source.processed and _root_of(source)) and not _has_committed(source, at=source)
 
 
 def _has_committed(source: SourceFacts, *, at: SourceFacts) -> bool:

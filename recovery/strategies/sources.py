@@ -5,12 +5,14 @@ from datetime import datetime
 
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.starts import why_not_seedable
+from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sources import file_facts, files, labels, registry
 from recovery.sources.base import Distance, EmptyStart, InputFile, SourceFacts
 from recovery.sources.comparing import count_noun, format_time
 from recovery.strategies.base import Facts
+from recovery.strategies.source_places import reads_elsewhere
 
 SOON_MS = 48 * 3600 * 1000  # retention that strikes within this time is a finding: approvals take a night
 NOT_ASKED = "What it still holds could not be read."
@@ -107,9 +109,48 @@ def again(facts: Facts, otherwise: str) -> RowAmount:
     `otherwise` is said where there are none."""
     found = twice(facts)
     if not found:
-        return nothing(otherwise)
+        return forecast_read_elsewhere(facts) or nothing(otherwise)
     why = files.said_twice([f.path for f in found])
     return RowAmount(rows=facts.counts.reread, bound=Bound.AT_MOST, why=why, files=len(found))
+
+
+def list_read_elsewhere(facts: Facts) -> tuple[InputFile, ...]:
+    """Files that wait for a source and have the name of a file that was read in another folder: of a source that reads
+    another folder now, or that is new in place of one that the code dropped. A folder that was moved, copied or linked
+    holds the same rows, and Spark, which goes by paths, reads them again."""
+    old = facts.source_map or tuple(range(len(facts.sources)))
+    dropped = [s for s in facts.checkpoint.sources if facts.source_map and s.index not in facts.source_map]
+    moved = [n for n, source in enumerate(facts.sources) if old[n] is not None and reads_elsewhere(source)]
+    new = [n for n, was in enumerate(old) if was is None and dropped]
+    waiting = [file for n in (*moved, *new) for file in facts.sources[n].waiting]
+    if not waiting:
+        return ()
+    held = [s for s in facts.checkpoint.sources if s in dropped or s.index in {old[n] for n in moved}]
+    read = {decode_uri(entry.path) for source in held for entry in source.committed}
+    names = {path.rsplit("/", 1)[-1] for path in read}
+    return tuple(f for f in waiting if f.path not in read and f.path.rsplit("/", 1)[-1] in names)
+
+
+def forecast_read_elsewhere(facts: Facts) -> RowAmount | None:
+    """What may be read a second time under another path; None where nothing is."""
+    found = list_read_elsewhere(facts)
+    if not found:
+        return None
+    name, have = found[0].path.rsplit("/", 1)[-1], "has" if len(found) == 1 else "have"
+    why = (
+        f"{count_noun(len(found), 'waiting file')} {have} the name of one that was read in another folder, such as "
+        f"{name}. The same files would be read a second time."
+    )
+    return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=len(found))
+
+
+def find_read_elsewhere(facts: Facts) -> tuple[Finding, ...]:
+    """The warning that goes with it."""
+    amount = forecast_read_elsewhere(facts)
+    if amount is None:
+        return ()
+    do = "If they are the same files, put the folder back, or choose a start behind them."
+    return (Finding("FILES_READ_ELSEWHERE", Severity.WARNING, amount.why, do),)
 
 
 def twice(facts: Facts) -> tuple[InputFile, ...]:
@@ -167,7 +208,7 @@ def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
         says = files.said_twice([f.path for f in files_twice])
         do = "Take it away first if that must not be; the check that each file is in one batch will not pass."
         found.append(Finding("INPUT_READ_TWICE", Severity.WARNING, says, do, file=files_twice[0].path))
-    return tuple(found)
+    return (*found, *(() if anew else find_read_elsewhere(facts)))
 
 
 def goes_on(facts: Facts) -> str:

@@ -14,7 +14,15 @@ from recovery.sources.comparing import count_noun, format_time
 from recovery.sources.file_positions import FileCandidate
 from recovery.strategies import mapped, sinks
 from recovery.strategies.base import Facts
-from recovery.strategies.sources import again, kept, name_of, nothing_in, number_of, unit
+from recovery.strategies.sources import (
+    again,
+    forecast_read_elsewhere,
+    kept,
+    name_of,
+    nothing_in,
+    number_of,
+    unit,
+)
 
 
 def takes_no_start(facts: Facts, strategy: str) -> Blocker | None:
@@ -152,6 +160,8 @@ def _at_least(facts: Facts, found: RowAmount) -> RowAmount:
 def forecast_reread(facts: Facts, otherwise: str) -> RowAmount:
     """Rows that were committed and are read a second time; `otherwise` is said where there are none."""
     back = [s for s in _continued(facts) if s.start and not nothing_in(s.start.reread)]
+    if elsewhere := forecast_read_elsewhere(facts):
+        return elsewhere
     if not back:
         return again(facts, otherwise)
     why = f"{_told(back)} starts before its committed position."
