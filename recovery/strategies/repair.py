@@ -12,6 +12,7 @@ from recovery.sinks.kinds import PlannedStart
 from recovery.strategies import common, mapped, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
+from recovery.strategies.provable import find_unprovable_rows
 
 
 def judge(facts: Facts) -> Option:
@@ -32,6 +33,7 @@ def judge(facts: Facts) -> Option:
             *sinks.findings(facts, start),
             *sources.findings(facts),
             *_findings(facts.repair),
+            *find_unprovable_rows(facts, facts.new_code),
         ),
         steps=common.steps(
             facts.new_code.files != facts.code.files,

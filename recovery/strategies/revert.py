@@ -11,6 +11,7 @@ from recovery.sources import kafka_facts
 from recovery.strategies import common, mapped, sinks, sources, starts
 from recovery.strategies.base import Counts, Facts
 from recovery.strategies.positions import positions
+from recovery.strategies.provable import find_unprovable_rows
 
 
 def put_back(facts: Facts) -> Facts:
@@ -49,7 +50,12 @@ def judge(facts: Facts) -> Option:
             state=f"Kept: {common.state_keys(facts)}",
             seconds=common.seconds(facts, 2),
         ),
-        findings=(*facts.sink.findings, *sinks.findings(facts, start), *sources.findings(facts)),
+        findings=(
+            *facts.sink.findings,
+            *sinks.findings(facts, start),
+            *sources.findings(facts),
+            *find_unprovable_rows(facts, facts.old_code or facts.new_code),
+        ),
         steps=common.steps(True, common.rerun(facts)),
         criteria=common.criteria(
             facts,

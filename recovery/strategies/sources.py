@@ -132,16 +132,16 @@ def list_read_elsewhere(facts: Facts) -> tuple[InputFile, ...]:
 
 
 def forecast_read_elsewhere(facts: Facts) -> RowAmount | None:
-    """What may be read a second time under another path; None where nothing is."""
-    found = list_read_elsewhere(facts)
-    if not found:
+    """What may be read a second time under another path; None: nothing."""
+    waiting = list_read_elsewhere(facts)
+    if not waiting:
         return None
-    name, have = found[0].path.rsplit("/", 1)[-1], "has" if len(found) == 1 else "have"
+    name, have = waiting[0].path.rsplit("/", 1)[-1], "has" if len(waiting) == 1 else "have"
     why = (
-        f"{count_noun(len(found), 'waiting file')} {have} the name of one that was read in another folder, such as "
+        f"{count_noun(len(waiting), 'waiting file')} {have} the name of one that was read in another folder, such as "
         f"{name}. The same files would be read a second time."
     )
-    return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=len(found))
+    return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=len(waiting))
 
 
 def find_read_elsewhere(facts: Facts) -> tuple[Finding, ...]:

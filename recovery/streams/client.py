@@ -249,7 +249,7 @@ class StreamsClient(PipelinesClient):
         if alive:
             raise Refused(f"{name} runs.", code="still_active")
         if alive is False and held.stream.has_running_command:
-            is_open = any(one.run.state is RunState.RUNNING for one in held.seen[-1:])
+            is_open = any(seen.run.state is RunState.RUNNING for seen in held.seen[-1:])
             return StandstillProof.RUNNING_COMMAND_ALONE if is_open else StandstillProof.RUNNING_COMMAND
         is_silent = bool(held.stands.updates) and held.stands.updates[0].state == SILENT
         why = doubt_of(held.seen, held.standing.committed, is_read=held.is_read)
@@ -449,7 +449,7 @@ def _with_session_settings(
 
 def _is_growing(seen: Sequence[SeenRun], now: datetime) -> bool:
     """Did the log of a run without an end grow just now?"""
-    grew = (one.moved_at for one in seen if one.run.state is RunState.RUNNING and not one.is_gone)
+    grew = (run.moved_at for run in seen if run.run.state is RunState.RUNNING and not run.is_gone)
     return any(at is not None and now - at <= GROWING for at in grew)
 
 
@@ -527,12 +527,12 @@ def _claimed(starts: list[StreamStart], seen: list[SeenRun]) -> dict[int, SeenRu
 
 
 def _has_left(start: StreamStart, seen: SeenRun) -> bool:
-    """Did a start that counts as completed leave its run going? What becomes of that is told as any other run's."""
+    """Did a start that counts as completed leave its run going? Its later end is a run's own."""
     return start.ended == "COMPLETED" and seen.run.state is not RunState.ENDED
 
 
 def _after_start(seen: SeenRun, start: StreamStart | None) -> SeenRun:
-    """The run without the batches that are told of its start."""
+    """The run without the batches that count for its start."""
     if start is None or start.ended_at is None:
         return seen
     until = start.ended_at.timestamp() * 1000

@@ -25,7 +25,7 @@ from recovery.verification.words import bound_findings, headline, whole_findings
 from recovery.workflow import by_hand, further
 from recovery.workflow.jobs_below import read_jobs_below
 from recovery.workflow.moves import state_label
-from recovery.workflow.selectors import open_recovery_of, recovery_or_404
+from recovery.workflow.selectors import open_recovery_of, recovery_or_404, rollback_refusal
 
 WAIT_SECONDS = 1800.0
 RECOVERY: Final = re.compile(r"[Rr]-[0-9]+")
@@ -232,11 +232,23 @@ def ended(recovery: Recovery) -> CommandAnswer:
 
 def _next_after_failure(recovery: Recovery) -> str:
     """The ways on, first the one that only adds rows, or only deletes repeats, where that can be planned."""
-    resume = f"remove the cause, then bin/manage execute {recovery.label} --wait, or rollback."
+    label, proof = recovery.label, recovery.proof
+    no_way_back = rollback_refusal(recovery)
+    back = (
+        f"It cannot be rolled back: {no_way_back}"
+        if no_way_back
+        else f"Undo it: bin/manage rollback {label}."
+    )
+    if proof is not None and all(criterion.ok is not False for criterion in proof.criteria):
+        return (
+            "Next: nothing is known to be wrong, and not all could be measured. Measure again: bin/manage execute "
+            f"{label} --wait. End it without proof: bin/manage skip {label} --reason TEXT. {back}"
+        )
+    resume = f"remove the cause, then bin/manage execute {label} --wait. {back}"
     way = further.find_way(recovery)
     if way is None:
         return f"Next: {resume}"
-    plan = f"bin/manage plan {recovery.label} --strategy {way.strategy}"
+    plan = f"bin/manage plan {label} --strategy {way.strategy}"
     return f"Next: {plan} plans a correction of the {way.says}, once. Or {resume}"
 
 

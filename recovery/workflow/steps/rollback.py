@@ -12,7 +12,7 @@ from recovery.contracts import codec
 from recovery.contracts.plan import PatchChange
 from recovery.contracts.results import BackupResult, KeptCheckpoint, RollbackResult, SeedResult, UpdateResult
 from recovery.errors import NotFound, OutcomeUnknown, Refused
-from recovery.models import Recovery, Step
+from recovery.models import Flow, Recovery, Step
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import reading as sinks
@@ -39,7 +39,7 @@ def refusal(recovery: Recovery) -> str | None:
         return "Nothing was changed that could be undone."
     flow = recovery.flow
     if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
-        return "An update is running. Stop it first."
+        return _say_running(flow)
     if emptied:
         return restoring.refusal(emptied)
     if seeded is not None:
@@ -56,6 +56,11 @@ def refusal(recovery: Recovery) -> str | None:
     if rerun and codec.read(UpdateResult, rerun.result).update_id and rerun.state == "done":
         return "The update has run with the changed code; what it committed stays. Patch the code by a new recovery."
     return None
+
+
+def _say_running(flow: Flow) -> str:
+    runs = "The stream runs" if flow.pipeline.workspace.has_streams else "An update is running"
+    return f"{runs}. Stop it first."
 
 
 def has_changed(recovery: Recovery) -> bool:
@@ -79,7 +84,7 @@ def _refuse_correction(recovery: Recovery) -> str | None:
     if corrected is None and further.earlier_plan(recovery) is not None:
         return "This plan has changed no row. Give it up: the plan before it is in force again."
     if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
-        return "An update is running. Stop it first."
+        return _say_running(flow)
     return None if corrected is None else corrections.refusal(corrected)
 
 

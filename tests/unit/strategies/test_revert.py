@@ -10,7 +10,7 @@ from recovery.contracts.option import Option
 from recovery.sources.base import Distance, SourceRetention
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.revert import put_back
-from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint
+from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint, facts
 from tests.unit.strategies.streams import LINES, of, source, start, stream
 from tests.unit.strategies.test_sources_and_sinks import options
 
@@ -96,3 +96,23 @@ def test_what_nobody_counted_of_the_old_code_is_not_told() -> None:
 def test_the_same_readers_are_looked_at_once() -> None:
     same = edited(KAFKA, old_sources=None)
     assert put_back(same) is same
+
+
+@pytest.mark.parametrize(
+    ("operators", "watermarked", "is_known"),
+    [
+        (("dedupe",), False, True),
+        (("dedupe",), True, False),
+        (("dedupeWithinWatermark",), True, False),
+        (("stateStoreSave",), True, False),
+        ((), True, True),
+    ],
+)
+def test_a_plan_says_before_the_run_that_kept_state_decides_what_no_batch_can_tell(
+    operators: tuple[str, ...], watermarked: bool, is_known: bool
+) -> None:
+    given = facts()
+    assert given.old_code is not None
+    given = replace(given, old_code=replace(given.old_code, operators=operators, watermarked=watermarked))
+    codes = [finding.code for finding in judged(given).findings]
+    assert ("ROWS_NOT_PROVABLE" not in codes) == is_known
