@@ -143,6 +143,20 @@ def _require_plannable(flow: Flow, strategy: str, by: Actor) -> None:
             f"There is no strategy {strategy!r}. Take one of: {', '.join(map(name_strategy, EXECUTABLE))}."
         )
     _require_storage(flow, by)
+    _require_stopped(flow, by)
+
+
+def _require_stopped(flow: Flow, by: Actor) -> None:
+    """Raise Refused (`stream_runs`) for a plain stream that runs: no plan can be sealed beside a run, and to count
+    first what a start would cost takes a minute."""
+    if not (flow.pipeline.workspace.has_streams and flow.state == "running"):
+        return
+    with trying_flow("recovery.open", flow, by):
+        raise Refused(
+            f"{flow.short} runs, so no plan can be sealed. Stop it first: bin/manage stop "
+            f"{flow.pipeline.pipeline_id} --healthy.",
+            code="stream_runs",
+        )
 
 
 def _require_storage(flow: Flow, by: Actor) -> None:

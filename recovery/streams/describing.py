@@ -5,19 +5,23 @@ from pathlib import Path
 
 from recovery.errors import RepriseError
 from recovery.models import Stream
+from recovery.pipelines import retagging
 from recovery.streams.preview import Preview, StreamNeed, list_answers
 from recovery.streams.running import answer_of
 from recovery.streams.signs import Sign, say_sign, sign_from, sign_of_python
 
 
 def stream_json(stream: Stream) -> dict[str, object]:
-    """A stream with all that is kept of it. `running`: what its running command answered, null without one."""
-    flow = stream.pipeline.flows.get()
+    """A stream with all that is kept of it. `running`: what its running command answered, null without one; `moves_to`:
+    the environment that it moves to, and when at the earliest, null where none is wanted."""
+    flow, moves_at = stream.pipeline.flows.get(), retagging.moves_at(stream.pipeline)
+    wanted = stream.pipeline.wanted_environment
     return {
         "pipeline": stream.pipeline.pipeline_id,
         "flow": flow.name,
         "state": flow.state,
         "environment": stream.pipeline.environment,
+        "moves_to": {"environment": wanted, "at": moves_at.isoformat()} if moves_at else None,
         "query_id": stream.query_ids[-1] if stream.query_ids else None,
         "checkpoint": stream.checkpoint,
         "sink": stream.sink or None,

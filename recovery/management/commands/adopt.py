@@ -14,6 +14,7 @@ from recovery.management.commands._base import CommandAnswer, Options, RepriseCo
 from recovery.models import Pipeline
 from recovery.names import shown
 from recovery.people.roles import ENVIRONMENTS, Right
+from recovery.pipelines import retagging
 from recovery.streams.actions import RUNNERS, StreamDetails, adopt_stream
 from recovery.streams.candidates import (
     Listing,
@@ -122,9 +123,16 @@ class Command(RepriseCommand):
         data, pipeline = stream_json(stream), stream.pipeline
         is_unique = Pipeline.objects.filter(name=pipeline.name).count() == 1
         typed = shlex.quote(pipeline.name) if is_unique else pipeline.pipeline_id
+        waits = ""
+        if moves_at := retagging.moves_at(pipeline):
+            waits = (
+                f" It stays in {pipeline.environment} until {moves_at:%Y-%m-%d %H:%M} UTC, and while a recovery is "
+                f"open: the rules of {pipeline.wanted_environment} ask for less."
+            )
         return CommandAnswer(
             data,
-            f"Stream {shown(str(data['flow']))} is on the list: {data['state']}. Next: bin/manage diagnose {typed}",
+            f"Stream {shown(str(data['flow']))} is on the list: {data['state']}.{waits} "
+            f"Next: bin/manage diagnose {typed}",
         )
 
     def _many(self, options: Options) -> CommandAnswer:

@@ -191,21 +191,26 @@ def next_lines(flow: Flow, found: Diagnosis) -> list[str]:
     advice = found.advice
     if not asks_meant(advice):
         named = next((a.strategy for a in advice if a.strategy), None)
-        return [f"Next: {plan} {name_strategy(named)}"] if named else _without_strategy(flow, plan)
+        if not named:
+            return _without_strategy(flow, plan)
+        return [f"Next: {plan} {name_strategy(named)}{_lacking(flow, named)}"]
     answers = ((ChangeIntent.YES, "If the change was meant"), (ChangeIntent.NO, "If it was a mistake"))
     ways = [(says, recommend_advice(advice, meant)) for meant, says in answers]
     lines = [
-        f"{says}: {plan} {name_strategy(one.strategy)} --meant {one.right_if}{_old_code(flow, one.strategy)}"
+        f"{says}: {plan} {name_strategy(one.strategy)} --meant {one.right_if}{_lacking(flow, one.strategy)}"
         for says, one in ways
         if one is not None and one.strategy
     ]
     return lines or _without_strategy(flow, plan)
 
 
-def _old_code(flow: Flow, strategy: str) -> str:
-    """Of a plain stream, no one but its owner keeps the code of the last good run."""
-    is_needed = strategy == Strategy.REVERT and flow.pipeline.workspace.has_streams
-    return " --code DIR, the folder with the program as it was" if is_needed else ""
+def _lacking(flow: Flow, strategy: str) -> str:
+    """What a person adds to the command. Only its owner keeps the code of a plain stream's last good run."""
+    if strategy == Strategy.REVERT and flow.pipeline.workspace.has_streams:
+        return " --code DIR, the folder with the program as it was"
+    if strategy == Strategy.REWIND:
+        return f" --position 0=WISH, as bin/manage plan {flow.pipeline.pipeline_id} --positions shows"
+    return ""
 
 
 def _without_strategy(flow: Flow, plan: str) -> list[str]:

@@ -25,6 +25,11 @@ class Command(RepriseCommand):
 
     def add_options(self, parser: ArgumentParser) -> None:
         _acting.flow_options(parser)
+        parser.add_argument(
+            "--healthy",
+            action="store_true",
+            help="Stop a flow that does not fail too, to go back in it.",
+        )
 
     def answer(self, options: Options) -> CommandAnswer:
         flow = _acting.flow_of(options, self.actor)
@@ -32,7 +37,7 @@ class Command(RepriseCommand):
         if opened is not None and opened.state in by_hand.MOVING:
             return self._run(opened)
         running = by_hand.is_running(flow)
-        recovery = opened or actions.open_recovery(flow_id=flow.pk, by=self.actor)
+        recovery = opened or actions.open_recovery(flow_id=flow.pk, by=self.actor, healthy=options["healthy"])
         by_hand.stop_first(flow=flow, recovery_id=recovery.pk, by=self.actor, say=_acting.say)
         says = "It is stopped now." if running else "Nothing was running."
         return CommandAnswer(

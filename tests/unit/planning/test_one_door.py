@@ -15,8 +15,9 @@ from django.test import Client
 from console.pages import source
 from recovery.errors import Unreachable
 from recovery.management.commands import _acting
-from recovery.models import AuditEntry, Person, Pipeline, Plan, Recovery
+from recovery.models import AuditEntry, Flow, Person, Pipeline, Plan, Recovery, Workspace
 from recovery.people.roles import Role
+from recovery.planning import plan_now
 from recovery.sinks.earlier import EarlierTable
 from recovery.strategies.base import ReplayFacts
 from recovery.workflow import broker, by_hand, sealing, selectors, studies, tasks
@@ -24,7 +25,7 @@ from tests.factories.plans import plan_contents
 from tests.pages import refusal
 from tests.unit.people.run import run_json, token_of
 from tests.unit.strategies.facts import WITHOUT, facts
-from tests.unit.workflow.rows import recovery
+from tests.unit.workflow.rows import flow, recovery
 from tests.unit.workflow.test_positioning import found
 
 pytestmark = pytest.mark.django_db
@@ -351,3 +352,16 @@ def test_the_same_change_leaves_the_same_choices_plan_and_audit_entries(
     assert tuple(code for code, *_ in first.acts) == (*case.acts, *sealed)
     assert (first.plan_hash is None) == (case.refused is not None)
     assert outcomes == dict.fromkeys(CALLERS, first)
+
+
+def test_a_stream_that_runs_is_refused_before_anything_is_counted_or_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of = flow("running")
+    Workspace.objects.filter(pk=of.pipeline.workspace_id).update(kind="streams")
+    monkeypatch.setattr(_acting, "flow_of", lambda options, by: Flow.objects.get(pk=of.pk))
+    monkeypatch.setattr(plan_now, "_require_storage", lambda flow, by: None)
+    token = token_of("rita", Role.RESPONDER)
+    more = ("--strategy", "continue", "--position", "0=earliest")
+    code, told = run_json(monkeypatch, token, "plan", of.pipeline.pipeline_id, *more)
+    assert (code, told["error"]["code"], Recovery.objects.count()) == (1, "stream_runs", 0)

@@ -183,6 +183,7 @@ def test_a_move_to_weaker_rules_waits_as_that_of_a_pipeline_does(
     admin = token_of("ada", Role.ADMIN)
     code, told = adopt(monkeypatch, admin, checkpoint.root, "--environment", "development")
     assert (code, told["environment"]) == (0, "production")
+    assert told["moves_to"]["environment"] == "development"
     assert Stream.objects.get().pipeline.wanted_environment == "development"
     assert AuditEntry.objects.filter(action="pipeline.retag", environment="production").exists()
 
