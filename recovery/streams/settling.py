@@ -13,8 +13,9 @@ from recovery.streams.standing import StreamProgress
 
 QUIET: Final = timedelta(seconds=10)
 """A stream that runs, has committed what it planned and has planned nothing for so long has caught up."""
-BUSY: Final = timedelta(minutes=2)
-"""A stream whose input never rests counts as under way after this long and `MANY` batches."""
+BUSY: Final = timedelta(minutes=5)
+"""A stream whose input never rests counts as under way after this long, since its run began, and `MANY` batches. A run
+that reads a backlog in many small batches, and then ends, is to have ended: what it has not read yet looks lost."""
 MANY: Final = 3
 NO_SIGN: Final = timedelta(minutes=2)
 """So long a stream may take from its start command to its first sign of life."""
@@ -90,7 +91,8 @@ def _came(begun: RequestedStart, standing: StreamProgress) -> int:
 
 def _goes_on(begun: RequestedStart, run: Run | None, standing: StreamProgress, now: datetime) -> StartOutcome:
     came = _came(begun, standing)
-    if came >= MANY and now - begun.at > BUSY:
+    since_ms = begun.at.timestamp() * 1000 if run is None else run.started_ms
+    if came >= MANY and now.timestamp() * 1000 - since_ms > BUSY.total_seconds() * 1000:
         return DONE
     if standing.is_open:
         return RUNNING

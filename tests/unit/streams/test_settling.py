@@ -66,7 +66,11 @@ SENT_OFF = {"command_ended": 0, "command_took": timedelta(seconds=1)}
         (begun(400), None, standing(4, 4), True, "COMPLETED"),
         (begun(400), run(RunState.RUNNING), standing(4, 4), True, "RUNNING"),
         (begun(400), run(RunState.RUNNING, ago_s=350), standing(4, 4), True, "COMPLETED"),
-        (begun(150), None, standing(8, 7, quiet_s=0), True, "COMPLETED"),
+        (begun(400), None, standing(8, 7, quiet_s=0), True, "COMPLETED"),
+        (begun(150), None, standing(8, 7, quiet_s=0), True, "RUNNING"),
+        # batches follow each other: input that never rests, or a backlog of which the run is to read all
+        (begun(400), run(RunState.RUNNING, ago_s=60), standing(8, 7, quiet_s=0), True, "RUNNING"),
+        (begun(900), run(RunState.RUNNING, ago_s=400), standing(8, 7, quiet_s=0), True, "COMPLETED"),
         # by hand, nobody has done anything yet; then a batch is seen
         (begun(9_000, by_hand=True), None, standing(4, 4), None, "WAITING_FOR_RESOURCES"),
         (begun(9_000, by_hand=True), None, standing(4, 4), False, "WAITING_FOR_RESOURCES"),
