@@ -74,6 +74,9 @@ def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> RowAmount:
     if passed_over:
         files = count_noun(passed_over, "file")
         otherwise += f" Not so {files} that Spark passes over, recovery or not (maxFileAge, fileNameOnly)."
+    if changed := sum(len(list_changed(source)) for source in concerned(facts)):
+        files = count_noun(changed, "committed file")
+        otherwise += f" Not so what was added to {files} since: Spark reads a file once."
     return nothing(otherwise)
 
 
@@ -175,6 +178,15 @@ def _gone_unread(source: SourceFacts) -> list[str]:
     return [path for path in held.entries if path not in known]
 
 
+def list_changed(source: SourceFacts) -> tuple[InputFile, ...]:
+    """Committed files whose time is not that of when they were read, and that are not read again: Spark goes by the
+    path."""
+    if not isinstance(source.facts, file_facts.FileSourceFacts):
+        return ()
+    committed = {file.path for file in source.processed} - {file.path for file in source.waiting}
+    return tuple(file for file in file_facts.list_rewritten(source.facts) if file.path in committed)
+
+
 def written_again(facts: Facts) -> bool:
     """Whether a file lies there that held something else when it was read, for all that anybody knows."""
     held = (s.facts for s in facts.sources)
@@ -204,6 +216,7 @@ def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
     for source in concerned(facts):
         passed_over = _comes_in(source) if anew and source.ignored else _ignored(source)
         found += [*_not_known(source), *passed_over, *_soon(facts, source)]
+        found += () if anew else _changed(source)
     if not anew and (files_twice := twice(facts)):
         says = files.said_twice([f.path for f in files_twice])
         do = "Take it away first if that must not be; the check that each file is in one batch will not pass."
@@ -283,6 +296,18 @@ def _ignored(source: SourceFacts) -> Iterable[Finding]:
             f"{name_of(source)}: {reach.why}",
             "It is so with or without a recovery. Write what you need again, under another name.",
         )
+
+
+def _changed(source: SourceFacts) -> Iterable[Finding]:
+    changed = list_changed(source)
+    if not changed:
+        return
+    says = (
+        f"{name_of(source)}: {count_noun(len(changed), 'committed file')} changed after it was read, such as "
+        f"{changed[0].path.rsplit('/', 1)[-1]}. What was added to it is in no table."
+    )
+    do = "It is so with or without a recovery. Write what is missing again, under another name."
+    yield Finding("INPUT_CHANGED_AFTER_READ", Severity.WARNING, says, do, file=changed[0].path)
 
 
 def _comes_in(source: SourceFacts) -> Iterable[Finding]:

@@ -43,6 +43,20 @@ def judged(told: Facts) -> dict[str, Option]:
     return {o.strategy: o for o in judge_all(told)}
 
 
+def test_a_committed_file_to_which_rows_were_added_is_named_and_its_rows_are_not_promised(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path, hourly=0.1, b=0.2, new=0.3)
+    log = entries(tmp_path, 0, hourly=0, b=0.2)
+    counts = Counts(table=2, processed=2, waiting=1, everything=3)
+    told = judged(about(tmp_path, SourceProgress(0, "files", '{"logOffset":1}', 1, log), counts))
+    named = {
+        name: [f.file for f in o.findings if f.code == "INPUT_CHANGED_AFTER_READ"] for name, o in told.items()
+    }
+    assert named["continue"] == [f"file://{tmp_path}/hourly"]
+    assert named["full-refresh"] == []
+
+
 def test_a_file_that_spark_has_forgotten_and_reads_a_second_time_is_told(tmp_path: Path) -> None:
     put(tmp_path, monthly=30, b=29)
     log = entries(tmp_path, 0, monthly=0, b=29)
