@@ -99,7 +99,7 @@ def adopt_stream(*, checkpoint: str, said: StreamDetails, by: Actor, is_one_of_m
             _readable(values)
             sink = _sink(values, report, is_read=is_one_of_many)
             if said.sink:
-                check_named_sink(sink, report.last_committed)
+                check_named_sink(sink, report)
             before = _described(known) if known else None
             stream = _kept(
                 workspace, known, place, _name(said, known, place), environment, values, sink, report

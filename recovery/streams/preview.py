@@ -111,7 +111,7 @@ def preview_stream(*, checkpoint: str, said: StreamDetails, by: Actor) -> Previe
         report = read_plain(place)
         standing = standing_of(place)
         logs = _logs_of(report.query_id or "", said, known, workspace, by)
-        sink = _sink_of(said, known, logs, report.last_committed, by)
+        sink = _sink_of(said, known, logs, report, by)
     name = (
         known.pipeline.name if known else (logs.newest.run.name if logs.newest else "") or called_after(place)
     )
@@ -159,7 +159,7 @@ def _logs_of(
 
 
 def _sink_of(
-    said: StreamDetails, known: Stream | None, logs: LogFacts, committed: int | None, by: Actor
+    said: StreamDetails, known: Stream | None, logs: LogFacts, report: CheckpointReport, by: Actor
 ) -> SinkFacts:
     named = _newest_word(said.sink, known.sink if known else "")
     if not named:
@@ -170,7 +170,7 @@ def _sink_of(
             check_places((named,), by)
         sink = sink_of(named)
         if said.sink:
-            check_named_sink(sink, committed)
+            check_named_sink(sink, report)
         return SinkFacts(sink)
     except Denied:
         raise

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
-from recovery.errors import NotFound
+from recovery.checkpoints.uris import decode_uri, path_in_store
+from recovery.errors import NotFound, Refused
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
 LOOKED_AT: Final = 2_000
@@ -32,20 +34,32 @@ def sink_of(text: str) -> Sink:
     return Sink(text, f"{kind}.`{text}`" if kind else "")
 
 
-def check_named_sink(sink: Sink, committed: int | None) -> None:
-    """That a folder is at the path that somebody named. `committed`: the checkpoint's newest batch; before the first
-    one, no table need be there. Raises NotFound (`no_sink`), Unreachable, Refused."""
+def check_named_sink(sink: Sink, report: CheckpointReport) -> None:
+    """That the path that somebody named is that of a folder, and of none that the stream reads. Before the first batch
+    is committed no table need be there. Raises NotFound (`no_sink`), Refused (`sink_is_source`), Unreachable."""
+    committed = report.last_committed
     if not sink.place or committed is None:
         return
     with reaching(sink.place):
-        if Store.open(sink.place).is_dir():
-            return
-    raise NotFound(
-        f"Nothing is at {sink.place}, although the checkpoint has committed batch {committed}. Correct the sink. If "
-        "its table was removed, leave the sink out.",
-        code="no_sink",
-        flags=("--sink",),
+        is_there = Store.open(sink.place).is_dir()
+    if not is_there:
+        raise NotFound(
+            f"Nothing is at {sink.place}, although the checkpoint has committed batch {committed}. Correct the sink. "
+            "If its table was removed, leave the sink out.",
+            code="no_sink",
+            flags=("--sink",),
+        )
+    folder = f"{path_in_store(sink.place).rstrip('/')}/"
+    read = (
+        path_in_store(decode_uri(entry.path)) for source in report.sources for entry in source.committed.first
     )
+    if any(path.startswith(folder) for path in read):
+        raise Refused(
+            f"{sink.place} holds files that the stream has read, so it is no table of the stream. Name the folder that "
+            "it writes.",
+            code="sink_is_source",
+            flags=("--sink",),
+        )
 
 
 def sink_by_log(batches: Sequence[Mapping[str, Any]]) -> Sink:

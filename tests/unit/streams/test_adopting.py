@@ -138,6 +138,16 @@ def test_a_sink_where_nothing_is_is_refused_once_a_batch_is_committed(
     assert (code, told["sink"]) == (0, str(data / "orders"))
 
 
+def test_the_streams_own_input_is_no_sink(
+    monkeypatch: pytest.MonkeyPatch, responder: str, tmp_path: Path
+) -> None:
+    (tmp_path / "data" / "in0").mkdir(parents=True)
+    place = tmp_path / "data" / "orders" / "_checkpoint"
+    Built(place, query_id=logs.QUERY, folder=f"{tmp_path}/data/in").write()
+    code, told = adopt(monkeypatch, responder, place, "--sink", f"{tmp_path}/data/in0")
+    assert (code, told["error"]["code"], told["error"]["flags"]) == (1, "sink_is_source", ["--sink"])
+
+
 def test_a_stream_that_does_not_fail_is_diagnosed_without_naming_its_one_flow(
     monkeypatch: pytest.MonkeyPatch, checkpoint: Built, events: Path, responder: str
 ) -> None:
