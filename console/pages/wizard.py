@@ -33,6 +33,7 @@ from console.presenters import (
     reviewing,
     running,
     status,
+    stepper,
     stopping,
     turning,
 )
@@ -220,7 +221,8 @@ def patch_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpRespons
         if refusal is None:
             return redirect(goal, recovery_id)
         page = read_recovery_page(recovery_id, by)
-    if not page.recovery.active and page.plan is not None:
+    has_run = not page.recovery.active or page.recovery.state in stepper.RAN
+    if page.plan is not None and has_run:  # the workspace may hold its code already
         return show_live(request, "wizard/patch_ended.html", _patch_that_ran(page))
     context = {
         **build_frame(page, "patch"),
@@ -254,7 +256,7 @@ def _patch_act(
 
 
 def _patch_that_ran(page: RecoveryPage) -> dict[str, Any]:
-    """The code of an ended recovery as its sealed plan has it: nothing of it is read again."""
+    """The code as the sealed plan has it, once the plan has run: nothing of it is read again."""
     assert page.plan is not None
     sealed = page.plan.contents.patch
     before = {change.path: change.before for change in sealed}

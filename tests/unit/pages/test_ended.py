@@ -30,9 +30,14 @@ def sealed_patch(of: Recovery, patch: list[dict[str, str]]) -> None:
     Plan.objects.filter(pk=plan.pk).update(body={**plan.body, "patch": patch})
 
 
+@pytest.mark.parametrize(
+    ("state", "active"), [("succeeded", False), ("needs_attention", True), ("running", True)]
+)
 def test_the_patch_page_shows_the_sealed_change_and_reads_no_code_again(
-    responder: Client, ended: Recovery, monkeypatch: pytest.MonkeyPatch
+    state: str, active: bool, responder: Client, ended: Recovery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    Recovery.objects.filter(pk=ended.pk).update(state=state, active=active)
+
     def read(flow: Any) -> Any:
         raise AssertionError("the workspace was asked for today's code")
 
