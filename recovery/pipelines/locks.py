@@ -3,6 +3,7 @@ rehearsals in one folder would break each other: the second waits."""
 
 import fcntl
 import os
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,6 +13,9 @@ from typing import Final
 from django.conf import settings
 from django.db import connection
 
+from recovery.errors import Refused
+
+REHEARSAL_SECONDS: Final = 600.0
 # Our classes among PostgreSQL's two-key advisory locks: "RpPl", "RpLk", "RpSt", "RpRn", "RpRh"
 _CLASSES: Final = {
     "poll": 0x5270506C, "look": 0x52704C6B, "study": 0x52705374, "running": 0x5270526E, "rehearsal": 0x52705268,
@@ -39,21 +43,17 @@ def only_asking() -> AbstractContextManager[bool]:
 
 
 @contextmanager
-def one_rehearsal(place: str) -> Iterator[None]:
-    """Waits until no one else rehearses in this folder. A killed process frees its lock."""
-    key = zlib.crc32(place.encode()) & 0x7FFFFFFF
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s, %s)", [_CLASSES["rehearsal"], key])
-        try:
-            yield
-        finally:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_CLASSES["rehearsal"], key])
-        return
-    with (Path(settings.REPRISE_HOME) / f"rehearsal-{key}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def wait_for_rehearsal_folder(place: str) -> Iterator[None]:
+    """Waits until no one else rehearses in this folder. Raises Refused (`rehearsal_busy`) after `REHEARSAL_SECONDS`."""
+    key, until = zlib.crc32(place.encode()) & 0x7FFFFFFF, time.monotonic() + REHEARSAL_SECONDS
+    while True:
+        with _only("rehearsal", key) as mine:
+            if mine:
+                yield
+                return
+        if time.monotonic() > until:
+            raise Refused("Another plan of this flow is being made. Try again later.", code="rehearsal_busy")
+        time.sleep(0.2)
 
 
 @contextmanager

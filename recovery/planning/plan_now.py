@@ -149,8 +149,8 @@ def _require_plannable(flow: Flow, strategy: str, by: Actor) -> None:
 def _require_stopped(flow: Flow, by: Actor) -> None:
     """Raise Refused (`stream_runs`) for a plain stream that runs: no plan can be sealed beside a run, and to count
     first what a start would cost takes a minute."""
-    if not (flow.pipeline.workspace.has_streams and flow.state == "running"):
-        return
+    if not (flow.pipeline.workspace.has_streams and flow.state == "running" and by_hand.is_running(flow)):
+        return  # `flow` may be as it was before a stop
     with trying_flow("recovery.open", flow, by):
         raise Refused(
             f"{flow.short} runs, so no plan can be sealed. Stop it first: bin/manage stop "

@@ -45,14 +45,9 @@ def type_partitions(spark: Any, flow: CodeFlow, name: str, held: Any) -> Any:
     place, schema = path_of(name), held.schema
     if place is None or place[0] == "delta" or not flow.partitions:
         return held
-    written = {column.name.lower(): column.dataType for column in flow.schema.fields}
     named = {column.lower() for column in flow.partitions}
-    types = {
-        column.name: written.get(column.name.lower(), column.dataType)
-        if column.name.lower() in named
-        else column.dataType
-        for column in schema.fields
-    }
+    texts = {c.name.lower() for c in flow.schema.fields if c.dataType.typeName() == "string"} & named
+    types = {c.name: "string" if c.name.lower() in texts else c.dataType for c in schema.fields}
     if all(types[column.name] == column.dataType for column in schema.fields):
         return held
     if named != {column.lower() for column in find_partitions(held, place[1]) or ()}:

@@ -60,7 +60,8 @@ def judge(facts: Facts) -> Option:
                 "new",
                 facts.new_code.key,
                 # rows that are read a second time repeat rows that the table may have: no repeat of theirs is a fault
-                again=forecast.reread.rows != 0,
+                # files that only seem to be read again explain no repeat
+                again=forecast.reread.rows != 0 and not sources.list_read_elsewhere(facts),
                 open_batch=sinks.find_open_batch(facts, start),
             ),
             repeats=common.repeats_of(forecast.doubled, facts.new_code),

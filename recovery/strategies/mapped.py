@@ -126,7 +126,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     """What becomes of each source that was added or dropped, or stands in another place."""
     found = propose_mapping(facts)
     if found is None:
-        return () if facts.source_map else tuple(list_moved(facts.sources))
+        return () if facts.source_map else tuple(list_moved(facts.sources, facts.checkpoint.sources))
     told = [
         Finding(
             "SOURCE_DROPPED", Severity.WARNING, d.says, "Put the source back, unless you no longer need it."

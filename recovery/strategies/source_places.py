@@ -8,21 +8,23 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from recovery.checkpoints.report import Finding, Severity
-from recovery.checkpoints.uris import path_in_store
+from recovery.checkpoints.report import Finding, Severity, SourceProgress
+from recovery.checkpoints.uris import decode_uri, path_in_store
 from recovery.sources.base import SourceFacts
 
 _GLOB: Final = re.compile(r"[*?\[{]")
 
 
-def list_moved(sources: Sequence[SourceFacts]) -> Iterator[Finding]:
-    """One finding for each source of files that reads a folder with none of its committed files."""
-    for source in sources:
-        if not reads_elsewhere(source):
+def list_moved(sources: Sequence[SourceFacts], progress: Sequence[SourceProgress]) -> Iterator[Finding]:
+    """One finding for each source of files that reads a folder with none of its committed files. `progress`: of each of
+    the sources, as the checkpoint has it."""
+    pairs = tuple(zip(sources, progress, strict=False))
+    for source, done in pairs:
+        if not done.committed.count or not _root_of(source) or _has_committed(done, at=source):
             continue
-        number, files = source.position.source, f"{len(source.processed):,} committed files"
+        number, files = source.position.source, f"{done.committed.count:,} committed files"
         reads = f"Source {number} reads {source.location}"
-        owner = next((other for other in sources if _has_committed(source, at=other)), None)
+        owner = next((other for other in sources if _has_committed(done, at=other)), None)
         if owner is None:
             says = f"{reads}, where none of its {files} is. Spark reads every file there, also those read elsewhere."
             do = "Make sure that the files there are new ones."
@@ -35,15 +37,10 @@ def list_moved(sources: Sequence[SourceFacts]) -> Iterator[Finding]:
             yield Finding("SOURCES_SWAPPED", Severity.WARNING, says, "Put them back in their former order.")
 
 
-def reads_elsewhere(source: SourceFacts) -> bool:
-    """Whether none of its committed files is in the folder that it reads."""
-    return bool(source.processed and _root_of(source)) and not _has_committed(source, at=source)
-
-
-def _has_committed(source: SourceFacts, *, at: SourceFacts) -> bool:
-    """Whether a committed file of `source` is below the place that `at` reads."""
+def _has_committed(done: SourceProgress, *, at: SourceFacts) -> bool:
+    """Whether a committed file is below the place that the source `at` reads."""
     root = _root_of(at)
-    paths = (path_in_store(file.path) for file in source.processed)
+    paths = (path_in_store(decode_uri(entry.path)) for entry in done.committed)
     return bool(root) and any(f"{path}/".startswith(root) for path in paths)
 
 

@@ -12,7 +12,6 @@ from recovery.sources import file_facts, files, labels, registry
 from recovery.sources.base import Distance, EmptyStart, InputFile, SourceFacts
 from recovery.sources.comparing import count_noun, format_time
 from recovery.strategies.base import Facts
-from recovery.strategies.source_places import reads_elsewhere
 
 SOON_MS = 48 * 3600 * 1000  # retention that strikes within this time is a finding: approvals take a night
 NOT_ASKED = "What it still holds could not be read."
@@ -76,7 +75,7 @@ def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> RowAmount:
         otherwise += f" Not so {files} that Spark passes over, recovery or not (maxFileAge, fileNameOnly)."
     if changed := sum(len(list_changed(source)) for source in concerned(facts)):
         files = count_noun(changed, "committed file")
-        otherwise += f" Not so what was added to {files} since: Spark reads a file once."
+        otherwise += f" Not so rows that were added to {files} since: Spark reads a file once."
     return nothing(otherwise)
 
 
@@ -118,20 +117,39 @@ def again(facts: Facts, otherwise: str) -> RowAmount:
 
 
 def list_read_elsewhere(facts: Facts) -> tuple[InputFile, ...]:
-    """Files that wait for a source and have the name of a file that was read in another folder: of a source that reads
-    another folder now, or that is new in place of one that the code dropped. A folder that was moved, copied or linked
-    holds the same rows, and Spark, which goes by paths, reads them again."""
+    """Files that wait, and seem to be ones that were read at another place: a folder that was moved, copied or linked
+    holds the same rows, and Spark, which goes by paths, reads them again.
+
+    Of a source that is new in place of a dropped one, or of whose committed files none is there, the name tells; of
+    any other the name and the time of a committed file that is gone.
+    """
     old = facts.source_map or tuple(range(len(facts.sources)))
-    dropped = [s for s in facts.checkpoint.sources if facts.source_map and s.index not in facts.source_map]
-    moved = [n for n, source in enumerate(facts.sources) if old[n] is not None and reads_elsewhere(source)]
-    new = [n for n, was in enumerate(old) if was is None and dropped]
-    waiting = [file for n in (*moved, *new) for file in facts.sources[n].waiting]
-    if not waiting:
-        return ()
-    held = [s for s in facts.checkpoint.sources if s in dropped or s.index in {old[n] for n in moved}]
-    read = {decode_uri(entry.path) for source in held for entry in source.committed}
-    names = {path.rsplit("/", 1)[-1] for path in read}
-    return tuple(f for f in waiting if f.path not in read and f.path.rsplit("/", 1)[-1] in names)
+    held = {progress.index: progress.committed for progress in facts.checkpoint.sources}
+    dropped = [
+        entries for index, entries in held.items() if facts.source_map and index not in facts.source_map
+    ]
+    seen: list[InputFile] = []
+    for source, was in zip(facts.sources, old, strict=True):
+        entries = held.get(was) if was is not None else None
+        if not source.waiting or (entries is None and not dropped):
+            continue
+        if entries is not None and source.processed:
+            gone = set(source.gone)
+            marks = {
+                (_name(path), e.timestamp_ms)
+                for e in (entries if gone else ())
+                if (path := decode_uri(e.path)) in gone
+            }
+            seen += [f for f in source.waiting if (_name(f.path), f.mtime_ms) in marks]
+            continue
+        read = {decode_uri(e.path) for log in (dropped if entries is None else [entries]) for e in log}
+        names = {_name(path) for path in read}
+        seen += [f for f in source.waiting if f.path not in read and _name(f.path) in names]
+    return tuple(seen)
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
 
 
 def forecast_read_elsewhere(facts: Facts) -> RowAmount | None:
@@ -139,7 +157,7 @@ def forecast_read_elsewhere(facts: Facts) -> RowAmount | None:
     waiting = list_read_elsewhere(facts)
     if not waiting:
         return None
-    name, have = waiting[0].path.rsplit("/", 1)[-1], "has" if len(waiting) == 1 else "have"
+    name, have = _name(waiting[0].path), "has" if len(waiting) == 1 else "have"
     why = (
         f"{count_noun(len(waiting), 'waiting file')} {have} the name of one that was read in another folder, such as "
         f"{name}. The same files would be read a second time."
@@ -303,8 +321,8 @@ def _changed(source: SourceFacts) -> Iterable[Finding]:
     if not changed:
         return
     says = (
-        f"{name_of(source)}: {count_noun(len(changed), 'committed file')} changed after it was read, such as "
-        f"{changed[0].path.rsplit('/', 1)[-1]}. What was added to it is in no table."
+        f"{name_of(source)}: {count_noun(len(changed), 'committed file')} changed since the read, such as "
+        f"{_name(changed[0].path)}. Rows that were added there since are in no table."
     )
     do = "It is so with or without a recovery. Write what is missing again, under another name."
     yield Finding("INPUT_CHANGED_AFTER_READ", Severity.WARNING, says, do, file=changed[0].path)

@@ -5,6 +5,8 @@ and stops is the commands that an admin wrote down, or a person. A poll takes wh
 know, asks the running command as well (`is_exact`).
 """
 
+import contextlib
+import itertools
 import re
 import uuid
 from collections import defaultdict
@@ -38,6 +40,7 @@ from recovery.streams.updates import (
     is_writing,
     newest_first,
     told_of,
+    told_since,
 )
 
 LOOK_SECONDS: Final = 4.0
@@ -47,8 +50,11 @@ EARLIER: Final = timedelta(seconds=30)
 """The driver's clock is another one: a run may seem to have begun so long before it was asked for."""
 LOST: Final = timedelta(minutes=1)
 GROWING: Final = timedelta(seconds=20)
-"""A log that grew within this time is written by a driver that lives, whatever the running command reports: a stream
-that waits for input writes that it is idle every 10 s (`spark.sql.streaming.noDataProgressEventInterval`)."""
+"""A log that grew within this time, or within twice the time between its last batches, is written by a driver that
+lives, whatever the running command reports. A stream that waits for input writes that it is idle at a trigger, at most
+every 10 s (`spark.sql.streaming.noDataProgressEventInterval`)."""
+GROWING_MOST: Final = timedelta(seconds=90)
+"""A stop waits no longer for a log to be quiet."""
 MOST_IDS: Final = 20
 STARTS: Final = 20
 ACTIVE: Final = ("RUNNING", "WAITING_FOR_RESOURCES")
@@ -288,7 +294,9 @@ class StreamsClient(PipelinesClient):
         """Run the stop command where the stream may run; by hand a person does it, and what is seen then tells."""
         held = self._one(pipeline_id)
         if held.stream.has_stop_command and held.stands.alive is not False:
-            commands.stop(held.stream.stop)
+            # a driver that is dead already leaves nothing to stop, which fails many a command
+            with contextlib.suppress(*([commands.CommandFailed] if held.is_contradicted else [])):
+                commands.stop(held.stream.stop)
 
     def edit_pipeline(self, pipeline_id: str, spec: Mapping[str, Any]) -> None:
         raise Refused("A plain stream has no settings that could be changed here.", code="no_settings")
@@ -368,12 +376,16 @@ class StreamsClient(PipelinesClient):
         claimed = _claimed(starts, seen)
         told = [self._of_start(s, claimed.get(s.pk), standing, alive, now) for s in starts]
         left = {
-            claimed[s.pk].run.run_id: s for s in starts if s.pk in claimed and _has_left(s, claimed[s.pk])
+            claimed[s.pk].run.run_id for s in starts if s.pk in claimed and _has_left_run(s, claimed[s.pk])
         }
-        mine = {one.run.run_id for one in claimed.values()} - left.keys()
+        until = max((s.ended_at for s in starts if s.ended == "COMPLETED" and s.ended_at), default=None)
+        claimed_runs = {run.run.run_id for run in claimed.values()}
         sure = alive if by_command is not None or noted is not None else None
-        others = [_after_start(s, left.get(s.run.run_id)) for s in seen if s.run.run_id not in mine]
-        told += [told_of(s, now, alive=sure) for s in others]
+        for run in seen:
+            if run.run.run_id in left and until is not None:
+                told.append(told_since(run, now, until, alive=sure))
+            elif run.run.run_id not in claimed_runs:
+                told.append(told_of(run, now, alive=sure))
         if alive and not any(t.state in ACTIVE for t in told):
             since = starts[0].ended_at if starts and starts[0].ended_at else stream.running_since or now
             told.append(StreamUpdate(RUNNING_NOW, "RUNNING", int(since.timestamp() * 1000)))
@@ -449,8 +461,15 @@ def _with_session_settings(
 
 def _is_growing(seen: Sequence[SeenRun], now: datetime) -> bool:
     """Did the log of a run without an end grow just now?"""
-    grew = (run.moved_at for run in seen if run.run.state is RunState.RUNNING and not run.is_gone)
-    return any(at is not None and now - at <= GROWING for at in grew)
+    going = (run for run in seen if run.run.state is RunState.RUNNING and not run.is_gone)
+    return any(run.moved_at is not None and now - run.moved_at <= _growing_within(run) for run in going)
+
+
+def _growing_within(seen: SeenRun) -> timedelta:
+    """So long a driver that lives may leave this log as it is."""
+    at_ms = [ms for ms in map(batch_ms, seen.run.batches[-5:]) if ms is not None]
+    gap = max((later - earlier for earlier, later in itertools.pairwise(at_ms)), default=0)
+    return min(GROWING_MOST, max(GROWING, timedelta(milliseconds=2 * gap)))
 
 
 def _contradicted(name: str) -> str:
@@ -526,18 +545,9 @@ def _claimed(starts: list[StreamStart], seen: list[SeenRun]) -> dict[int, SeenRu
     return found
 
 
-def _has_left(start: StreamStart, seen: SeenRun) -> bool:
+def _has_left_run(start: StreamStart, seen: SeenRun) -> bool:
     """Did a start that counts as completed leave its run going? Its later end is a run's own."""
     return start.ended == "COMPLETED" and seen.run.state is not RunState.ENDED
-
-
-def _after_start(seen: SeenRun, start: StreamStart | None) -> SeenRun:
-    """The run without the batches that count for its start."""
-    if start is None or start.ended_at is None:
-        return seen
-    until = start.ended_at.timestamp() * 1000
-    later = tuple(body for body in seen.run.batches if (batch_ms(body) or 0) > until)
-    return replace(seen, run=replace(seen.run, batches=later))
 
 
 def _is_after(seen: SeenRun, start: StreamStart) -> bool:

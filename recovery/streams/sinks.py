@@ -8,7 +8,7 @@ from typing import Any, Final
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
-from recovery.checkpoints.uris import decode_uri, path_in_store
+from recovery.checkpoints.uris import canonical_uri, decode_uri
 from recovery.errors import NotFound, Refused
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
@@ -35,8 +35,9 @@ def sink_of(text: str) -> Sink:
 
 
 def check_named_sink(sink: Sink, report: CheckpointReport) -> None:
-    """That the path that somebody named is that of a folder, and of none that the stream reads. Before the first batch
-    is committed no table need be there. Raises NotFound (`no_sink`), Refused (`sink_is_source`), Unreachable."""
+    """Checks that a folder is at the path that somebody named, and that the stream reads no file from there. Before
+    the first batch is committed, no table need be there. Raises NotFound (`no_sink`), Refused (`sink_is_source`),
+    Unreachable."""
     committed = report.last_committed
     if not sink.place or committed is None:
         return
@@ -49,17 +50,20 @@ def check_named_sink(sink: Sink, report: CheckpointReport) -> None:
             code="no_sink",
             flags=("--sink",),
         )
-    folder = f"{path_in_store(sink.place).rstrip('/')}/"
-    read = (
-        path_in_store(decode_uri(entry.path)) for source in report.sources for entry in source.committed.first
-    )
-    if any(path.startswith(folder) for path in read):
+    folder = f"{_spell_store(canonical_uri(sink.place)).rstrip('/')}/"
+    read = (decode_uri(entry.path) for source in report.sources for entry in source.committed.first)
+    if any(_spell_store(path).startswith(folder) for path in read):
         raise Refused(
             f"{sink.place} holds files that the stream has read, so it is no table of the stream. Name the folder that "
             "it writes.",
             code="sink_is_source",
             flags=("--sink",),
         )
+
+
+def _spell_store(uri: str) -> str:
+    """The schemes of S3 as one."""
+    return re.sub(r"^s3[an]://", "s3://", uri)
 
 
 def sink_by_log(batches: Sequence[Mapping[str, Any]]) -> Sink:

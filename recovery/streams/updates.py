@@ -5,7 +5,7 @@ from. An update that a recovery has asked for keeps the id that it was given the
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -65,6 +65,15 @@ def told_of(seen: SeenRun, now: datetime, *, alive: bool | None) -> StreamUpdate
     state = STATES.get(run.state) or _running(seen, now, alive)
     ended = run.ended_ms if run.ended_ms is not None else app.last_ms if state == "CANCELED" else None
     return StreamUpdate(run.run_id, state, run.started_ms, ended, run, run.failure)
+
+
+def told_since(seen: SeenRun, now: datetime, since: datetime, *, alive: bool | None) -> StreamUpdate:
+    """The update of a run that a start has left going: what became of it after `since`, when the last start of it was
+    over. It is newer than they are, and its batches are those that came later."""
+    since_ms = int(since.timestamp() * 1000)
+    later = tuple(body for body in seen.run.batches if (batch_ms(body) or 0) > since_ms)
+    told = told_of(replace(seen, run=replace(seen.run, batches=later)), now, alive=alive)
+    return replace(told, created_ms=max(told.created_ms, since_ms + 1))
 
 
 def _running(seen: SeenRun, now: datetime, alive: bool | None) -> str:

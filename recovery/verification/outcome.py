@@ -139,6 +139,10 @@ def _doubled_before(measure: Measure, doubled: int | None, bound: Bound, *, agai
         return measure.duplicates_before
     if doubled is None or bound is not Bound.EXACT or measure.extra is None or measure.whole is None:
         return None
+    if (
+        doubled and measure.held_before and not again
+    ):  # new rows that the table held before: theirs, or repeats of these
+        return None
     return max(0, doubled - measure.extra - (measure.held_before or 0) * again)
 
 

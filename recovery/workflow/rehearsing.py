@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from recovery.errors import Refused
-from recovery.pipelines.locks import one_rehearsal
+from recovery.pipelines.locks import wait_for_rehearsal_folder
 from recovery.spark import scratch
 from recovery.spark.api import Rehearsal, RehearsalRequest, Replay, Study, StudyRequest, rehearse
 from recovery.strategies.base import Counts
@@ -96,7 +96,7 @@ def rehearse_flow(
         )
     place = place_of(storage, request.flow, purpose)
     study = replace(request, table=None, by_file=False)
-    with one_rehearsal(place):  # two plans of one flow may be made at once
+    with wait_for_rehearsal_folder(place):  # two plans of one flow may be made at once
         scratch.clear_scratch(place)
         try:
             yield rehearse(RehearsalRequest(study, place, watermark_ms, dict(conf) or None, replay))

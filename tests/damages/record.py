@@ -75,6 +75,7 @@ UNSEEN = {
     "STATE_AHEAD": "shows at the restart after the next one; `test_state_on_spark.py` runs both",
     "QUERY_ID_SHARED": "ends another query than the one that is restarted; `test_survey.py` judges such ones",
     "KAFKA_START_UNREADABLE": "needs a Kafka broker, which this test does not start; known from Spark's code",
+    "STATE_UNREAD": "a limit of this reader: no state file is read, so nothing is predicted",
     "TOO_LARGE": "a limit of this reader, met before anything is judged: nothing is predicted",
     "TOO_MANY_FILES": "a limit of this reader, met before everything is judged: nothing is predicted",
 }

@@ -19,7 +19,18 @@ import requests
 
 from recovery.streams.client import START_NOW
 from tests.kafka import KafkaBroker
-from tests.plain.cells import AFTER, BEFORE, BY_BOTH, BY_ID, CELLS, IN_ZONE, Cell, kept_then_all, row
+from tests.plain.cells import (
+    AFTER,
+    BEFORE,
+    BY_BOTH,
+    BY_ID,
+    CELLS,
+    IN_ZONE,
+    Cell,
+    all_rows,
+    kept_then_all,
+    row,
+)
 from tests.plain.programs import PROGRAMS
 from tests.plain.world import Row, World, answered
 from tests.stack import Stack, wait_for
@@ -176,6 +187,39 @@ def test_a_start_in_another_time_zone_than_the_sealed_one_is_not_proven(stack: S
     assert answer["verification"] == []
     (problem,) = [step["problem"] for step in answer["steps"] if step.get("problem")]
     assert "session settings" in problem
+
+
+def move_input(world: World) -> None:
+    """The team moved the folder, and changed the path in the code."""
+    (world.base / "in").rename(world.base / "landing")
+    world.main.write_text(world.main.read_text().replace('/in"', '/landing"'))
+
+
+def test_a_folder_that_was_moved_is_not_forecast_as_new_input(stack: Stack, tmp_path: Path) -> None:
+    """Spark knows files by their paths: it reads all of them once more, whether or not that was accepted."""
+    moved = replace(cell_of("files to parquet", "", ""), is_quiet=True, damage=move_input)
+    world = world_of(moved, tmp_path, None)
+    _, stream = answered(stack, *world.adopt_words())
+    words = (
+        "recover",
+        stream["pipeline"],
+        "--flow",
+        stream["flow"],
+        "--strategy",
+        "continue",
+        "--confirm",
+        "0->",
+    )
+    start = ("--position", "0=earliest", "--accept-loss")
+    _, refusal = answered(stack, *words, *start)
+    assert refusal["error"]["flags"] == ["--accept-repeats"], refusal
+    _, answer = answered(stack, *words, *start, "--accept-repeats")
+    doubled = world.rows() - all_rows(world)
+    assert doubled.total() == sum(map(len, BEFORE)), answer
+    assert not answer["forecast"]["doubled"]["exact"]
+    assert (answer["measured"]["doubled"], answer["measured"]["doubled_before"]) == (doubled.total(), 0), (
+        answer
+    )
 
 
 def test_a_recovery_that_has_written_is_not_rolled_back(stack: Stack, tmp_path: Path) -> None:

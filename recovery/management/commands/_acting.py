@@ -12,7 +12,7 @@ from recovery.contracts.forecast import Downstream, Forecast
 from recovery.contracts.measured import JudgedCriterion
 from recovery.contracts.names import ChangeIntent, name_strategy
 from recovery.diagnosis.advice import meant_of
-from recovery.errors import Refused, WrongUse
+from recovery.errors import Refused, RepriseError, WrongUse
 from recovery.management.commands._base import CommandAnswer, Options
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
@@ -232,14 +232,9 @@ def ended(recovery: Recovery) -> CommandAnswer:
 
 def _next_after_failure(recovery: Recovery) -> str:
     """The ways on, first the one that only adds rows, or only deletes repeats, where that can be planned."""
-    label, proof = recovery.label, recovery.proof
-    no_way_back = rollback_refusal(recovery)
-    back = (
-        f"It cannot be rolled back: {no_way_back}"
-        if no_way_back
-        else f"Undo it: bin/manage rollback {label}."
-    )
-    if proof is not None and all(criterion.ok is not False for criterion in proof.criteria):
+    label, proof, back = recovery.label, recovery.proof, _way_back(recovery)
+    is_of_proof = recovery.steps.filter(kind="verify", state="failed").exists()
+    if is_of_proof and proof is not None and all(criterion.ok is not False for criterion in proof.criteria):
         return (
             "Next: nothing is known to be wrong, and not all could be measured. Measure again: bin/manage execute "
             f"{label} --wait. End it without proof: bin/manage skip {label} --reason TEXT. {back}"
@@ -250,6 +245,17 @@ def _next_after_failure(recovery: Recovery) -> str:
         return f"Next: {resume}"
     plan = f"bin/manage plan {label} --strategy {way.strategy}"
     return f"Next: {plan} plans a correction of the {way.says}, once. Or {resume}"
+
+
+def _way_back(recovery: Recovery) -> str:
+    """The command that undoes it, or why it cannot be undone; "" where the workspace does not answer."""
+    try:
+        no_way_back = rollback_refusal(recovery)
+    except RepriseError:
+        return ""
+    if no_way_back:
+        return f"It cannot be rolled back: {no_way_back}"
+    return f"Undo it: bin/manage rollback {recovery.label}."
 
 
 def approvals(recovery: Recovery, plan: Plan) -> dict[str, Any]:

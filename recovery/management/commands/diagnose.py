@@ -21,8 +21,6 @@ from recovery.pipelines.across import twins_of
 from recovery.pipelines.failures import UpdateFailure, failure_from, say_failure
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.pipelines.losses import is_in_doubt
-from recovery.workflow.moves import state_label
-from recovery.workflow.selectors import recovery_to_know_of
 
 
 class Command(RepriseCommand):
@@ -87,6 +85,8 @@ examples:
             "shares_query_id": twins,
             "problem": pipeline.workspace.poll_error or None,
         }
+        from recovery.workflow.selectors import recovery_to_know_of  # late: it starts slowly
+
         recovery = recovery_to_know_of(flow.pk)
         about["recovery"] = {"recovery": recovery.label, "state": recovery.state} if recovery else None
         if flow.state != "failed" and not flow.error and not is_in_doubt(flow):
@@ -150,6 +150,7 @@ def runs(flow: Flow) -> str:
 def write_recovery(recovery: Recovery) -> str:
     """The recovery that whoever looks at its flow has to know of, and what can be done with it."""
     from recovery.workflow.by_hand import name_ways_on
+    from recovery.workflow.moves import state_label
 
     return f"Recovery   {recovery.label}: {state_label(recovery.state)}. {name_ways_on(recovery)}"
 

@@ -29,7 +29,7 @@ from recovery.diagnosis import guide
 from recovery.diagnosis.advice import meant_of
 from recovery.diagnosis.verdict import judge_flow
 from recovery.management.commands import diagnose
-from recovery.models import Flow, Pipeline
+from recovery.models import Flow, Pipeline, Workspace
 from recovery.strategies.catalogue import EXECUTABLE
 from recovery.strategies.recommending import recommended_strategy
 from tests import factories as f
@@ -125,7 +125,8 @@ def test_how_bad_it_is_has_the_same_words_on_the_page_in_the_command_and_in_the_
     severity: int, means: str
 ) -> None:
     found = f.DIAGNOSIS.model_copy(update={"severity": severity})
-    flow = Flow(name="spark_catalog.default.flow", pipeline=Pipeline(name="customers"))
+    pipeline = Pipeline(name="customers", workspace=Workspace(name="dev"))
+    flow = Flow(name="spark_catalog.default.flow", pipeline=pipeline)
 
     assert wizard.trouble_summary(found, GatheredFacts())[1].answer == means.capitalize()
     assert f"Severity   {severity} of 5, {means}\n" in diagnose.text(flow, found)

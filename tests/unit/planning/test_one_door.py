@@ -16,7 +16,7 @@ from console.pages import source
 from recovery.errors import Unreachable
 from recovery.management.commands import _acting
 from recovery.models import AuditEntry, Flow, Person, Pipeline, Plan, Recovery, Workspace
-from recovery.people.roles import Role
+from recovery.people.roles import Actor, Role
 from recovery.planning import plan_now
 from recovery.sinks.earlier import EarlierTable
 from recovery.strategies.base import ReplayFacts
@@ -361,7 +361,18 @@ def test_a_stream_that_runs_is_refused_before_anything_is_counted_or_opened(
     Workspace.objects.filter(pk=of.pipeline.workspace_id).update(kind="streams")
     monkeypatch.setattr(_acting, "flow_of", lambda options, by: Flow.objects.get(pk=of.pk))
     monkeypatch.setattr(plan_now, "_require_storage", lambda flow, by: None)
+    monkeypatch.setattr(by_hand, "is_running", lambda flow: True)
     token = token_of("rita", Role.RESPONDER)
     more = ("--strategy", "continue", "--position", "0=earliest")
     code, told = run_json(monkeypatch, token, "plan", of.pipeline.pipeline_id, *more)
     assert (code, told["error"]["code"], Recovery.objects.count()) == (1, "stream_runs", 0)
+
+
+def test_a_stream_that_recover_has_stopped_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flow that the command holds is as it was before the stop."""
+    of = flow("running")
+    Workspace.objects.filter(pk=of.pipeline.workspace_id).update(kind="streams")
+    stale = Flow.objects.get(pk=of.pk)
+    monkeypatch.setattr(plan_now, "_require_storage", lambda flow, by: None)
+    monkeypatch.setattr(by_hand, "is_running", lambda flow: False)
+    plan_now._require_plannable(stale, "continue", Actor("rita", Role.RESPONDER))

@@ -546,8 +546,9 @@ def test_only_what_this_plan_left_running_is_looked_at_instead_of_started(
         ("it was ended", ASLEEP, "COMPLETED"),
     ],
 )
+@pytest.mark.parametrize("is_looked_at", [False, True])
 def test_what_a_recovery_left_running_is_followed_to_its_end(
-    became: str, runs: str, state: str, checkpoint: Built, tmp_path: Path
+    is_looked_at: bool, became: str, runs: str, state: str, checkpoint: Built, tmp_path: Path
 ) -> None:
     """The start counts as completed once the run goes on and has caught up; what becomes of it then is a run's."""
     ends = {
@@ -560,6 +561,11 @@ def test_what_a_recovery_left_running_is_followed_to_its_end(
     left_running(stream, logs.RUN)
     before = datetime.fromisoformat("2026-11-22T20:30:00+00:00")  # the run began a minute later
     StreamStart.objects.update(asked_at=before, ended_at=before + timedelta(minutes=2))
+    if is_looked_at:  # the run of a plan that must add nothing, of a stream that goes on
+        StreamStart.objects.create(
+            stream=stream, update_id="start-2", is_look=True, ended="COMPLETED",
+            asked_at=before + timedelta(minutes=3), ended_at=before + timedelta(minutes=4),
+        )  # fmt: skip
     newest = client.list_updates(stream.pipeline.pipeline_id)[0]
     assert newest["state"] == state
 
