@@ -68,7 +68,7 @@ def _root_of(place: str) -> str:
 
 
 def find_partitions(held: Any, root: str) -> tuple[str, ...] | None:
-    """Columns by which the files of a table lie in folders, by one of its files; None: it has none, or not known."""
+    """Columns by which the files of a table lie in folders, by one of its files; None: no file, or not known."""
     first = held.selectExpr("input_file_name() AS file").limit(1).collect()
     return list_partitions(first[0]["file"], root) if first else None
 

@@ -14,8 +14,8 @@ from recovery.streams.standing import StreamProgress
 QUIET: Final = timedelta(seconds=10)
 """A stream that runs, has committed what it planned and has planned nothing for so long has caught up."""
 BUSY: Final = timedelta(minutes=5)
-"""A stream whose input never rests counts as under way after this long, since its run began, and `MANY` batches. A run
-that reads a backlog in many small batches, and then ends, is to have ended: what it has not read yet looks lost."""
+"""A stream whose input never rests counts as under way after this long, since its run began, and `MANY` batches. The
+end of a run that reads a backlog is waited for until then: what it has not read yet would look lost."""
 MANY: Final = 3
 NO_SIGN: Final = timedelta(minutes=2)
 """So long a stream may take from its start command to its first sign of life."""

@@ -56,7 +56,8 @@ def refuse_healthy(flow: Flow) -> Refused:
     """The refusal of a flow that has no failure."""
     is_plain = flow.pipeline.workspace.has_streams
     ways = "continue, with --position" if is_plain else " or ".join(FOR_HEALTHY)
-    running = " What runs has to stop first: bin/manage stop --healthy." if flow.state == "running" else ""
+    name = flow.pipeline.pipeline_id
+    running = f" Stop it first: bin/manage stop {name} --healthy." if flow.state == "running" else ""
     return Refused(
         f"{flow.short} is {'healthy' if flow.state == 'ok' else flow.state}: there is no failure to recover "
         "from. Nothing was opened. To go back in it all the same, name the strategy: "

@@ -217,9 +217,9 @@ def test_a_folder_that_was_moved_is_not_forecast_as_new_input(stack: Stack, tmp_
     doubled = world.rows() - all_rows(world)
     assert doubled.total() == sum(map(len, BEFORE)), answer
     assert not answer["forecast"]["doubled"]["exact"]
-    assert (answer["measured"]["doubled"], answer["measured"]["doubled_before"]) == (doubled.total(), 0), (
-        answer
-    )
+    # the new rows equal earlier ones: which of both are the repeats is not known
+    measured = answer["measured"]
+    assert (measured["doubled"], measured["doubled_before"]) == (doubled.total(), None), answer
 
 
 def test_a_recovery_that_has_written_is_not_rolled_back(stack: Stack, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ class Command(RepriseCommand):
         if moves_at := retagging.moves_at(pipeline):
             waits = (
                 f" It stays in {pipeline.environment} until {moves_at:%Y-%m-%d %H:%M} UTC, and while a recovery is "
-                f"open: the rules of {pipeline.wanted_environment} ask for less."
+                f"open: {pipeline.wanted_environment} has weaker rules."
             )
         return CommandAnswer(
             data,

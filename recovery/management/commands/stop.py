@@ -28,7 +28,7 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--healthy",
             action="store_true",
-            help="Stop a flow that does not fail too, to go back in it.",
+            help="Also stop a flow that does not fail, to go back to an earlier position.",
         )
 
     def answer(self, options: Options) -> CommandAnswer:
