@@ -46,14 +46,19 @@ def type_partitions(spark: Any, flow: CodeFlow, name: str, held: Any) -> Any:
     if place is None or place[0] == "delta" or not flow.partitions:
         return held
     named = {column.lower() for column in flow.partitions}
-    texts = {c.name.lower() for c in flow.schema.fields if c.dataType.typeName() == "string"} & named
-    types = {c.name: "string" if c.name.lower() in texts else c.dataType for c in schema.fields}
+    texts = {c.name.lower(): c.dataType for c in flow.schema.fields if c.dataType.typeName() == "string"}
+    types = {
+        column.name: texts.get(column.name.lower(), column.dataType)
+        if column.name.lower() in named
+        else column.dataType
+        for column in schema.fields
+    }
     if all(types[column.name] == column.dataType for column in schema.fields):
         return held
     if named != {column.lower() for column in find_partitions(held, place[1]) or ()}:
         return held
     typed = type(schema)([type(column)(column.name, types[column.name]) for column in schema.fields])
-    return spark.read.format(place[0]).schema(typed).load(place[1])
+    return spark.read.format(place[0]).schema(typed).load(literal(place[1]))
 
 
 def read_sides(spark: Any, request: Request, place: Mapping[str, str], now: Any) -> TableRows:
