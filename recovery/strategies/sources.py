@@ -73,7 +73,7 @@ def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> RowAmount:
     if passed_over:
         files = count_noun(passed_over, "file")
         otherwise += f" Not so {files} that Spark passes over, recovery or not (maxFileAge, fileNameOnly)."
-    if changed := sum(len(list_changed(source)) for source in concerned(facts)):
+    if changed := sum(len(list_rewritten(source)) for source in concerned(facts)):
         files = count_noun(changed, "committed file")
         otherwise += f" Not so rows that were added to {files} since: Spark reads a file once."
     return nothing(otherwise)
@@ -196,7 +196,7 @@ def _gone_unread(source: SourceFacts) -> list[str]:
     return [path for path in held.entries if path not in known]
 
 
-def list_changed(source: SourceFacts) -> tuple[InputFile, ...]:
+def list_rewritten(source: SourceFacts) -> tuple[InputFile, ...]:
     """Committed files whose time is not that of when they were read, and that are not read again: Spark goes by the
     path."""
     if not isinstance(source.facts, file_facts.FileSourceFacts):
@@ -234,7 +234,7 @@ def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
     for source in concerned(facts):
         passed_over = _comes_in(source) if anew and source.ignored else _ignored(source)
         found += [*_not_known(source), *passed_over, *_soon(facts, source)]
-        found += () if anew else _changed(source)
+        found += () if anew else _rewritten(source)
     if not anew and (files_twice := twice(facts)):
         says = files.said_twice([f.path for f in files_twice])
         do = "Take it away first if that must not be; the check that each file is in one batch will not pass."
@@ -316,8 +316,8 @@ def _ignored(source: SourceFacts) -> Iterable[Finding]:
         )
 
 
-def _changed(source: SourceFacts) -> Iterable[Finding]:
-    changed = list_changed(source)
+def _rewritten(source: SourceFacts) -> Iterable[Finding]:
+    changed = list_rewritten(source)
     if not changed:
         return
     says = (

@@ -43,7 +43,7 @@ def open_recovery_of(flow_id: int) -> Recovery | None:
     return Recovery.objects.filter(flow_id=flow_id, active=True).first()
 
 
-def recovery_to_know_of(flow_id: int) -> Recovery | None:
+def open_or_unproven_recovery_of(flow_id: int) -> Recovery | None:
     """The flow's open recovery, or its newest one where that ended without proof; None for neither."""
     newest = Recovery.objects.filter(flow_id=flow_id).order_by("-pk").first()
     opened = open_recovery_of(flow_id)

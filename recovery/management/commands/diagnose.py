@@ -85,9 +85,9 @@ examples:
             "shares_query_id": twins,
             "problem": pipeline.workspace.poll_error or None,
         }
-        from recovery.workflow.selectors import recovery_to_know_of  # late: it starts slowly
+        from recovery.workflow.selectors import open_or_unproven_recovery_of  # late: it starts slowly
 
-        recovery = recovery_to_know_of(flow.pk)
+        recovery = open_or_unproven_recovery_of(flow.pk)
         about["recovery"] = {"recovery": recovery.label, "state": recovery.state} if recovery else None
         if flow.state != "failed" and not flow.error and not is_in_doubt(flow):
             says = f"{flow.name} is not failing: its state is {flow.state}, its last runs {runs(flow)}."
@@ -194,18 +194,18 @@ def next_lines(flow: Flow, found: Diagnosis) -> list[str]:
         named = next((a.strategy for a in advice if a.strategy), None)
         if not named:
             return _without_strategy(flow, plan)
-        return [f"Next: {plan} {name_strategy(named)}{_lacking(flow, named)}"]
+        return [f"Next: {plan} {name_strategy(named)}{_missing_options(flow, named)}"]
     answers = ((ChangeIntent.YES, "If the change was meant"), (ChangeIntent.NO, "If it was a mistake"))
     ways = [(says, recommend_advice(advice, meant)) for meant, says in answers]
     lines = [
-        f"{says}: {plan} {name_strategy(one.strategy)} --meant {one.right_if}{_lacking(flow, one.strategy)}"
+        f"{says}: {plan} {name_strategy(one.strategy)} --meant {one.right_if}{_missing_options(flow, one.strategy)}"
         for says, one in ways
         if one is not None and one.strategy
     ]
     return lines or _without_strategy(flow, plan)
 
 
-def _lacking(flow: Flow, strategy: str) -> str:
+def _missing_options(flow: Flow, strategy: str) -> str:
     """What a person adds to the command. Only its owner keeps the code of a plain stream's last good run."""
     if strategy == Strategy.REVERT and flow.pipeline.workspace.has_streams:
         return " --code DIR, the folder with the program as it was"
