@@ -29,6 +29,7 @@ from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.folding import SILENT
 from recovery.streams import commands, files, noting, running, tailing
 from recovery.streams.settling import RequestedStart, StartOutcome, ending
+from recovery.streams.signs import SKEWED
 from recovery.streams.standing import StreamProgress, standing_of
 from recovery.streams.updates import (
     StreamStatus,
@@ -376,14 +377,15 @@ class StreamsClient(PipelinesClient):
         claimed = _claimed(starts, seen)
         told = [self._of_start(s, claimed.get(s.pk), standing, alive, now) for s in starts]
         left = {
-            claimed[s.pk].run.run_id for s in starts if s.pk in claimed and _has_left_run(s, claimed[s.pk])
+            claimed[s.pk].run.run_id: _covered_until(s, starts)
+            for s in starts
+            if s.pk in claimed and _has_left_run(s, claimed[s.pk])
         }
-        until = max((s.ended_at for s in starts if s.ended == "COMPLETED" and s.ended_at), default=None)
         claimed_runs = {run.run.run_id for run in claimed.values()}
         sure = alive if by_command is not None or noted is not None else None
         for run in seen:
-            if run.run.run_id in left and until is not None:
-                told.append(told_since(run, now, until, alive=sure))
+            if run.run.run_id in left:
+                told.append(told_since(run, now, left[run.run.run_id], alive=sure))
             elif run.run.run_id not in claimed_runs:
                 told.append(told_of(run, now, alive=sure))
         if alive and not any(t.state in ACTIVE for t in told):
@@ -546,8 +548,20 @@ def _claimed(starts: list[StreamStart], seen: list[SeenRun]) -> dict[int, SeenRu
 
 
 def _has_left_run(start: StreamStart, seen: SeenRun) -> bool:
-    """Did a start that counts as completed leave its run going? Its later end is a run's own."""
-    return start.ended == "COMPLETED" and seen.run.state is not RunState.ENDED
+    """Did a start that counts as completed leave its run going? Its later end is a run's own. A program that stops its
+    session leaves no end of its query: its application had ended by then, as far as clocks agree."""
+    if start.ended != "COMPLETED" or seen.run.state is RunState.ENDED:
+        return False
+    if seen.run.state is not RunState.LEFT or seen.run.ended_ms is None or start.ended_at is None:
+        return True
+    return seen.run.ended_ms > (start.ended_at + SKEWED).timestamp() * 1000
+
+
+def _covered_until(start: StreamStart, starts: Sequence[StreamStart]) -> datetime:
+    """When the last start that looked at this one's run was over: itself, or a look of its plan."""
+    later = sorted((s for s in starts if s.asked_at > start.asked_at), key=lambda s: s.asked_at)
+    looks = itertools.takewhile(lambda s: s.is_look, later)
+    return max(s.ended_at or s.asked_at for s in (start, *looks) if s.ended == "COMPLETED")
 
 
 def _is_after(seen: SeenRun, start: StreamStart) -> bool:

@@ -544,6 +544,8 @@ def test_only_what_this_plan_left_running_is_looked_at_instead_of_started(
         ("it failed", ASLEEP, "FAILED"),
         ("its driver was killed", ASLEEP, "CANCELED"),
         ("it was ended", ASLEEP, "COMPLETED"),
+        ("its session was stopped by then", ASLEEP, "COMPLETED"),
+        ("its session was stopped later", ASLEEP, "CANCELED"),
     ],
 )
 @pytest.mark.parametrize("is_looked_at", [False, True])
@@ -551,15 +553,17 @@ def test_what_a_recovery_left_running_is_followed_to_its_end(
     is_looked_at: bool, became: str, runs: str, state: str, checkpoint: Built, tmp_path: Path
 ) -> None:
     """The start counts as completed once the run goes on and has caught up; what becomes of it then is a run's."""
+    before = datetime.fromisoformat("2026-11-22T20:30:00+00:00")  # the run began a minute later
     ends = {
         "it failed": [logs.terminated("it failed"), logs.ended()],
         "it was ended": [logs.terminated(None), logs.ended()],
+        "its session was stopped by then": [logs.ended(int(before.timestamp() * 1000))],
+        "its session was stopped later": [logs.ended(int((before + timedelta(hours=1)).timestamp() * 1000))],
     }
     log = write_log(tmp_path / "data" / "open", *ends.get(became, []), name="local-1.inprogress")
     os.utime(tmp_path / "data" / "open" / "local-1.inprogress", (1_000, 1_000))
     stream, client = adopted(checkpoint, event_log=log, start=RUNS, running=runs)
     left_running(stream, logs.RUN)
-    before = datetime.fromisoformat("2026-11-22T20:30:00+00:00")  # the run began a minute later
     StreamStart.objects.update(asked_at=before, ended_at=before + timedelta(minutes=2))
     if is_looked_at:  # the run of a plan that must add nothing, of a stream that goes on
         StreamStart.objects.create(
@@ -568,6 +572,27 @@ def test_what_a_recovery_left_running_is_followed_to_its_end(
         )  # fmt: skip
     newest = client.list_updates(stream.pipeline.pipeline_id)[0]
     assert newest["state"] == state
+
+
+def test_what_an_earlier_recovery_left_running_is_no_news_after_the_next_one(
+    checkpoint: Built, tmp_path: Path
+) -> None:
+    """It failed; the next recovery's run has ended well since."""
+    log = write_log(tmp_path / "data" / "both", logs.terminated("it failed"), logs.ended())
+    second = [*logs.started("local-2"), begun_run(OTHERS)]
+    end = json.loads(logs.terminated(None))
+    second.append(logs.line({**end, "runId": OTHERS, "timestamp": timezone.now().isoformat()}))
+    (tmp_path / "data" / "both" / "local-2").write_bytes(b"".join([*second, logs.ended()]))
+    stream, client = adopted(checkpoint, event_log=log, start=RUNS, running=ASLEEP)
+    before = datetime.fromisoformat("2026-11-22T20:30:00+00:00")
+    left_running(stream, logs.RUN)
+    StreamStart.objects.update(asked_at=before, ended_at=before + timedelta(minutes=2))
+    StreamStart.objects.create(
+        stream=stream, update_id="start-2", run_id=OTHERS, ended="COMPLETED",
+        asked_at=timezone.now() - timedelta(minutes=1), ended_at=timezone.now(),
+    )  # fmt: skip
+    listed = client.list_updates(stream.pipeline.pipeline_id)
+    assert [update["state"] for update in listed] == ["COMPLETED", "FAILED", "COMPLETED"]
 
 
 def test_a_log_that_does_not_tell_all_proves_no_standstill(
