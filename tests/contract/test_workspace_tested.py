@@ -26,8 +26,10 @@ def test_of_the_own_server_all_six_hold_and_a_wrong_token_fails(
 
     by = {a.question: a for a in test.answers}
     lacks = {q: a.lacks for q, a in by.items() if a.result is not AnswerResult.HOLDS}
-    assert set(lacks) <= {Question.CHECKPOINTS, Question.ACT}
-    # a pipeline that another test deletes between the list and the question has no rights list
+    assert set(lacks) <= {Question.CHECKPOINTS, Question.ACT, Question.READ}
+    # a pipeline that another test deletes between the list and the question cannot be read, and has no rights list
+    assert LackOf.LIST not in {lack.code for lack in lacks.get(Question.READ, ())}
+    assert all(lack.pipelines for lack in lacks.get(Question.READ, ()))
     assert {lack.code for lack in lacks.get(Question.ACT, ())} <= {LackOf.RIGHTS}
     assert not [lack for found in lacks.values() for lack in found if "tested" in lack.pipelines]
     assert by[Question.SPARK].version.startswith("4.")
