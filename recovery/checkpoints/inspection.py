@@ -110,11 +110,13 @@ def inspect_with_state(location: str, *, sink: str | None, most_bytes: int) -> C
     size = sum(operator.size_bytes or 0 for operator in report.state_operators)
     if size <= most_bytes:
         return inspect_checkpoint(location, sink=sink, deep=True)
-    unread = finding("STATE_UNREAD", size=_gibibytes(size), limit=_gibibytes(most_bytes))
+    unread = finding(
+        "STATE_UNREAD", location=location, size=_format_gibibytes(size), limit=_format_gibibytes(most_bytes)
+    )
     return replace(report, findings=(*report.findings, unread))
 
 
-def _gibibytes(size: int) -> str:
+def _format_gibibytes(size: int) -> str:
     return f"{size / 2**30:.1f} GiB"
 
 

@@ -104,7 +104,7 @@ class CodeFlow:
         A source of which neither names anything yields no row.
         """
         self._check_replay()
-        return self._replayed(files, known, slices or {})
+        return self._replay_batch(files, known, slices or {})
 
     def batch_with_repeats(self, files: Sequence[str], slices: Mapping[str, Sequence[slicing.Slice]]) -> Any:
         """As `batch`, with the rows that the dropDuplicates of the code takes away."""
@@ -117,9 +117,9 @@ class CodeFlow:
         if explained.count_dedupes(self.text) > sum(o in DEDUPES for o in self.operators):
             raise CannotReplay("The code also takes repeats out of rows that are not of the stream.")
         with keeping_repeats():
-            return self._replayed(files, files, slices)
+            return self._replay_batch(files, files, slices)
 
-    def _replayed(
+    def _replay_batch(
         self, files: Sequence[str], known: Sequence[str], slices: Mapping[str, Sequence[slicing.Slice]]
     ) -> Any:
         by_index = {int(source): slicing.merge_slices(given) for source, given in slices.items()}

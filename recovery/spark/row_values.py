@@ -34,7 +34,7 @@ class WrittenRows:
     format: str = ""
 
     @property
-    def sides(self) -> list[Any]:
+    def list_sides(self) -> list[Any]:
         return [self.rows, *([] if self.before is None else [self.before])]
 
 
@@ -79,7 +79,7 @@ def _measure_values(
         return RowValues(absent=tuple(absent))
     doubt = unsure(made._explain_string(extended=True), yields, foreign=varying_in(made))
     columns = [c for c in yields if c in key or c not in {*doubt.anew, *doubt.ambiguous, *lacking}]
-    parts = [made, *written.sides]
+    parts = [made, *written.list_sides]
     other_types: list[str] = []
     if not _are_comparable(parts, columns):
         other_types = [c for c in columns if c not in key and not _are_comparable(parts, [c])]
@@ -111,7 +111,7 @@ def _are_comparable(parts: Sequence[Any], columns: Sequence[str]) -> bool:
     from pyspark.errors import AnalysisException
 
     try:
-        rows, *_ = comparable.alike(parts, [_resolve(part, columns) for part in parts])
+        rows, *_ = comparable.alike(parts, [_resolve_columns(part, columns) for part in parts])
         rows.groupBy(*rows.columns).count()._explain_string()
     except comparable.NotComparable:
         return False
@@ -120,7 +120,7 @@ def _are_comparable(parts: Sequence[Any], columns: Sequence[str]) -> bool:
     return True
 
 
-def _resolve(frame: Any, columns: Sequence[str]) -> list[str]:
+def _resolve_columns(frame: Any, columns: Sequence[str]) -> list[str]:
     """The names of these columns in a frame."""
     return comparable.resolved(columns, frame.columns, "What was written")
 
@@ -132,7 +132,7 @@ def _count_other_rows(parts: Sequence[Any], columns: Sequence[str], key: Sequenc
 
     if len(columns) <= len(key):
         return RowValues(rows=0)
-    rows = comparable.alike(parts, [_resolve(part, columns) for part in parts])
+    rows = comparable.alike(parts, [_resolve_columns(part, columns) for part in parts])
     counts = counting.tallied(rows, [row.columns for row in rows])
     written = F.greatest(F.col("n1") - F.col("n2"), F.lit(0)) if len(parts) > 2 else F.col("n1")
     other = counts.where(F.col("n0") == 0).where(written > 0)

@@ -40,19 +40,15 @@ def add_columns(spark: Any, request: Request, place: Mapping[str, str], now: Any
 
 
 def type_partitions(spark: Any, flow: CodeFlow, name: str, held: Any) -> Any:
-    """A file table that is named by its path, with its partitions in the types that the code writes: Spark guesses them
-    from the names of folders, which makes the text `07` a number."""
+    """A file table that is named by its path, with its partitions of text as text: Spark guesses their types from the
+    names of folders, which makes `07` a number."""
     place, schema = path_of(name), held.schema
     if place is None or place[0] == "delta" or not flow.partitions:
         return held
     named = {column.lower() for column in flow.partitions}
     texts = {c.name.lower(): c.dataType for c in flow.schema.fields if c.dataType.typeName() == "string"}
-    types = {
-        column.name: texts.get(column.name.lower(), column.dataType)
-        if column.name.lower() in named
-        else column.dataType
-        for column in schema.fields
-    }
+    texts = {name: kind for name, kind in texts.items() if name in named}
+    types = {column.name: texts.get(column.name.lower(), column.dataType) for column in schema.fields}
     if all(types[column.name] == column.dataType for column in schema.fields):
         return held
     if named != {column.lower() for column in find_partitions(held, place[1]) or ()}:

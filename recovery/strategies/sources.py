@@ -1,6 +1,6 @@
 """What a plan says of its sources: whether they can be gone on from, what a chosen start costs, what is not known."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from recovery.checkpoints.report import Finding, Severity
@@ -136,19 +136,19 @@ def list_read_elsewhere(facts: Facts) -> tuple[InputFile, ...]:
         if entries is not None and source.processed:
             gone = set(source.gone)
             marks = {
-                (_name(path), e.timestamp_ms)
+                (_file_name(path), e.timestamp_ms)
                 for e in (entries if gone else ())
                 if (path := decode_uri(e.path)) in gone
             }
-            seen += [f for f in source.waiting if (_name(f.path), f.mtime_ms) in marks]
+            seen += [f for f in source.waiting if (_file_name(f.path), f.mtime_ms) in marks]
             continue
         read = {decode_uri(e.path) for log in (dropped if entries is None else [entries]) for e in log}
-        names = {_name(path) for path in read}
-        seen += [f for f in source.waiting if f.path not in read and _name(f.path) in names]
+        names = {_file_name(path) for path in read}
+        seen += [f for f in source.waiting if f.path not in read and _file_name(f.path) in names]
     return tuple(seen)
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
@@ -157,21 +157,22 @@ def forecast_read_elsewhere(facts: Facts) -> RowAmount | None:
     waiting = list_read_elsewhere(facts)
     if not waiting:
         return None
-    name, have = _name(waiting[0].path), "has" if len(waiting) == 1 else "have"
-    why = (
-        f"{count_noun(len(waiting), 'waiting file')} {have} the name of one that was read in another folder, such as "
-        f"{name}. The same files would be read a second time."
-    )
+    why = _say_read_elsewhere(waiting)
     return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=len(waiting))
 
 
-def find_read_elsewhere(facts: Facts) -> tuple[Finding, ...]:
-    """The warning that goes with it."""
-    amount = forecast_read_elsewhere(facts)
-    if amount is None:
-        return ()
-    do = "If they are the same files, put the folder back, or choose a start behind them."
-    return (Finding("FILES_READ_ELSEWHERE", Severity.WARNING, amount.why, do),)
+def _find_read_elsewhere(facts: Facts) -> Iterable[Finding]:
+    if waiting := list_read_elsewhere(facts):
+        do = "If they are the same files, put the folder back, or choose a start behind them."
+        yield Finding("FILES_READ_ELSEWHERE", Severity.WARNING, _say_read_elsewhere(waiting), do)
+
+
+def _say_read_elsewhere(waiting: Sequence[InputFile]) -> str:
+    have = "has" if len(waiting) == 1 else "have"
+    return (
+        f"{count_noun(len(waiting), 'waiting file')} {have} the name of one that was read in another folder, such as "
+        f"{_file_name(waiting[0].path)}. The same files would be read a second time."
+    )
 
 
 def twice(facts: Facts) -> tuple[InputFile, ...]:
@@ -234,12 +235,12 @@ def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
     for source in concerned(facts):
         passed_over = _comes_in(source) if anew and source.ignored else _ignored(source)
         found += [*_not_known(source), *passed_over, *_soon(facts, source)]
-        found += () if anew else _rewritten(source)
+        found += () if anew else _find_rewritten(source)
     if not anew and (files_twice := twice(facts)):
         says = files.said_twice([f.path for f in files_twice])
         do = "Take it away first if that must not be; the check that each file is in one batch will not pass."
         found.append(Finding("INPUT_READ_TWICE", Severity.WARNING, says, do, file=files_twice[0].path))
-    return (*found, *(() if anew else find_read_elsewhere(facts)))
+    return (*found, *(() if anew else _find_read_elsewhere(facts)))
 
 
 def goes_on(facts: Facts) -> str:
@@ -316,13 +317,13 @@ def _ignored(source: SourceFacts) -> Iterable[Finding]:
         )
 
 
-def _rewritten(source: SourceFacts) -> Iterable[Finding]:
+def _find_rewritten(source: SourceFacts) -> Iterable[Finding]:
     changed = list_rewritten(source)
     if not changed:
         return
     says = (
         f"{name_of(source)}: {count_noun(len(changed), 'committed file')} changed since the read, such as "
-        f"{_name(changed[0].path)}. Rows that were added there since are in no table."
+        f"{_file_name(changed[0].path)}. Rows that were added there since are in no table."
     )
     do = "It is so with or without a recovery. Write what is missing again, under another name."
     yield Finding("INPUT_CHANGED_AFTER_READ", Severity.WARNING, says, do, file=changed[0].path)

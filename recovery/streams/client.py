@@ -5,7 +5,6 @@ and stops is the commands that an admin wrote down, or a person. A poll takes wh
 know, asks the running command as well (`is_exact`).
 """
 
-import contextlib
 import itertools
 import re
 import uuid
@@ -35,9 +34,9 @@ from recovery.streams.updates import (
     StreamStatus,
     StreamUpdate,
     alive_by_log,
-    batch_ms,
     doubt_of,
     events_of,
+    is_growing,
     is_writing,
     newest_first,
     told_of,
@@ -50,12 +49,6 @@ PROOF_SECONDS: Final = 20.0
 EARLIER: Final = timedelta(seconds=30)
 """The driver's clock is another one: a run may seem to have begun so long before it was asked for."""
 LOST: Final = timedelta(minutes=1)
-GROWING: Final = timedelta(seconds=20)
-"""A log that grew within this time, or within twice the time between its last batches, is written by a driver that
-lives, whatever the running command reports. A stream that waits for input writes that it is idle at a trigger, at most
-every 10 s (`spark.sql.streaming.noDataProgressEventInterval`)."""
-GROWING_MOST: Final = timedelta(seconds=90)
-"""A stop waits no longer for a log to be quiet."""
 MOST_IDS: Final = 20
 STARTS: Final = 20
 ACTIVE: Final = ("RUNNING", "WAITING_FOR_RESOURCES")
@@ -252,7 +245,7 @@ class StreamsClient(PipelinesClient):
         held = self._one(pipeline_id, seconds=PROOF_SECONDS)
         name, alive = held.pipeline.name, held.stands.alive
         if held.is_contradicted:
-            raise Refused(_contradicted(name), code="log_still_grows")
+            raise Refused(_say_log_grows(name), code="log_still_grows")
         if alive:
             raise Refused(f"{name} runs.", code="still_active")
         if alive is False and held.stream.has_running_command:
@@ -283,7 +276,7 @@ class StreamsClient(PipelinesClient):
     def asks_to_stop(self, pipeline_id: str) -> str:
         held = self._one(pipeline_id)
         if held.is_contradicted:
-            return _contradicted(held.pipeline.name)
+            return _say_log_grows(held.pipeline.name)
         if held.stream.has_stop_command:
             return ""
         return (
@@ -295,9 +288,11 @@ class StreamsClient(PipelinesClient):
         """Run the stop command where the stream may run; by hand a person does it, and what is seen then tells."""
         held = self._one(pipeline_id)
         if held.stream.has_stop_command and held.stands.alive is not False:
-            # a driver that is dead already leaves nothing to stop, which fails many a command
-            with contextlib.suppress(*([commands.CommandFailed] if held.is_contradicted else [])):
+            try:
                 commands.stop(held.stream.stop)
+            except commands.CommandFailed:
+                if not held.is_contradicted:  # else the driver may be dead: that leaves nothing to stop
+                    raise
 
     def edit_pipeline(self, pipeline_id: str, spec: Mapping[str, Any]) -> None:
         raise Refused("A plain stream has no settings that could be changed here.", code="no_settings")
@@ -354,7 +349,7 @@ class StreamsClient(PipelinesClient):
         runs, is_contradicted = None, False
         if is_exact and stream.has_running_command and running.may_run():
             runs = commands.is_running(stream.running)
-            is_contradicted = not runs and _is_growing(seen, timezone.now())
+            is_contradicted = not runs and is_growing(seen, timezone.now())
         stands = self._stands(stream, standing, seen, True if is_contradicted else runs)
         return StreamSnapshot(stream, standing, stands, tuple(seen), is_contradicted=is_contradicted)
 
@@ -461,24 +456,11 @@ def _with_session_settings(
     return {**spec, "configuration": own | told}
 
 
-def _is_growing(seen: Sequence[SeenRun], now: datetime) -> bool:
-    """Did the log of a run without an end grow just now?"""
-    going = (run for run in seen if run.run.state is RunState.RUNNING and not run.is_gone)
-    return any(run.moved_at is not None and now - run.moved_at <= _growing_within(run) for run in going)
-
-
-def _growing_within(seen: SeenRun) -> timedelta:
-    """So long a driver that lives may leave this log as it is."""
-    at_ms = [ms for ms in map(batch_ms, seen.run.batches[-5:]) if ms is not None]
-    gap = max((later - earlier for earlier, later in itertools.pairwise(at_ms)), default=0)
-    return min(GROWING_MOST, max(GROWING, timedelta(milliseconds=2 * gap)))
-
-
-def _contradicted(name: str) -> str:
+def _say_log_grows(name: str) -> str:
     return (
-        f"The running command reports that {name} does not run, and its event log, which has no end, has grown within "
-        f"{GROWING.total_seconds():.0f} s. This step goes on once the log is quiet. If it never is, the stream runs: "
-        "stop it, and have an admin correct --running."
+        f"The running command reports that {name} does not run, and its event log, which has no end, still grows. This "
+        "step goes on once the log is quiet. If it never is, the stream runs: stop it, and have an admin correct "
+        "--running."
     )
 
 

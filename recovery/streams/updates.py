@@ -4,6 +4,7 @@ So one model holds both kinds of flows, and one reader: what looks at updates an
 from. An update that a recovery has asked for keeps the id that it was given then, whatever run came of it.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,12 @@ from recovery.streams import settling
 
 SILENT_AFTER: Final = timedelta(minutes=10)
 """An application that is said to run, and has written nothing for so long, is not known to run."""
+GROWING: Final = timedelta(seconds=20)
+"""A log that grew within this time, or within twice the time between its last batches, is written by a driver that
+lives, whatever the running command reports. A stream that waits for input writes that it is idle at a trigger, at most
+every 10 s (`spark.sql.streaming.noDataProgressEventInterval`)."""
+GROWING_MOST: Final = timedelta(seconds=90)
+"""A stop waits no longer for a log to be quiet."""
 STATES: Final[Mapping[RunState, str]] = {
     RunState.ENDED: "COMPLETED",
     RunState.FAILED: "FAILED",
@@ -198,6 +205,19 @@ def doubt_of(seen: Sequence[SeenRun], committed: int | None, *, is_read: bool) -
 def is_writing(seen: SeenRun, now: datetime) -> bool:
     """Does a run without an end still write its log?"""
     return seen.run.state is RunState.RUNNING and _running(seen, now, None) == "RUNNING"
+
+
+def is_growing(seen: Sequence[SeenRun], now: datetime) -> bool:
+    """Did the log of a run without an end grow just now?"""
+    going = (run for run in seen if run.run.state is RunState.RUNNING and not run.is_gone)
+    return any(run.moved_at is not None and now - run.moved_at <= _growing_within(run) for run in going)
+
+
+def _growing_within(seen: SeenRun) -> timedelta:
+    """So long a driver that lives may leave this log as it is."""
+    at_ms = [ms for ms in map(batch_ms, seen.run.batches[-5:]) if ms is not None]
+    gap = max((later - earlier for earlier, later in itertools.pairwise(at_ms)), default=0)
+    return min(GROWING_MOST, max(GROWING, timedelta(milliseconds=2 * gap)))
 
 
 def _when(ms: int) -> datetime:

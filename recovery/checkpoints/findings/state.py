@@ -59,7 +59,7 @@ TABLE: tuple[FindingKind, ...] = (
         W,
         "The state files were not read: they have {size}, and {limit} are read here. A damaged one is not known.",
         "Fails if it loads a damaged one: CANNOT_LOAD_STATE_STORE.",
-        "Read them all: bin/manage inspect --deep PATH.",
+        "Read them all: bin/manage inspect --deep {location}.",
         outcome=Outcome.OPEN,
     ),
     FindingKind(

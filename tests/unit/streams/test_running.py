@@ -4,62 +4,36 @@ import ast
 import base64
 import json
 import os
-import shlex
 import sys
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from recovery.errors import NotFound, Refused, Unreachable
 from recovery.eventlogs.values import ANSI, TIME_ZONE
-from recovery.models import Plan, Recovery, Stream, StreamStart
-from recovery.people.roles import SYSTEM, Actor, Role
-from recovery.pipelines.client import StandstillProof
+from recovery.models import Plan, Stream, StreamStart
+from recovery.people.roles import SYSTEM, Role
 from recovery.pipelines.errors import ActiveUpdate
-from recovery.pipelines.workspaces import client_for
 from recovery.server import jail
 from recovery.server.jail import Protection
-from recovery.streams import client as streams_client
 from recovery.streams import commands
-from recovery.streams.actions import StreamDetails, adopt_stream
-from recovery.streams.client import StreamsClient
 from tests.checkpoint_builder import Built
 from tests.stack import wait_for
 from tests.unit.eventlogs import logs
+from tests.unit.streams.running_streams import (
+    OTHERS,
+    RUNS,
+    adopted,
+    begun_run,
+    left_running,
+    planned,
+    python,
+)
 
-pytestmark = pytest.mark.django_db
-ADMIN = Actor("ada", Role.ADMIN)
-
-
-@pytest.fixture(autouse=True)
-def home(settings: Any, tmp_path: Path) -> None:
-    settings.REPRISE_HOME = tmp_path / "home"
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Built:
-    return Built(tmp_path / "data" / "orders", query_id=logs.QUERY).write()
-
-
-def python(code: str) -> str:
-    return shlex.join([sys.executable, "-c", code])
-
-
-ASLEEP = python("raise SystemExit(1)")
-
-
-def adopted(checkpoint: Built, **said: Any) -> tuple[Stream, StreamsClient]:
-    stream = adopt_stream(
-        checkpoint=str(checkpoint.root), said=StreamDetails(environment="development", **said), by=ADMIN
-    )
-    client = client_for(stream.pipeline.workspace)
-    assert isinstance(client, StreamsClient)
-    return stream, client
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_home")]
 
 
 def test_a_start_command_runs_apart_and_what_it_printed_is_kept_without_our_secrets(
@@ -216,72 +190,6 @@ def test_a_stream_that_runs_is_not_started_and_its_stop_is_the_command(
     assert (answer["state"], [u["state"] for u in answer["latest_updates"]]) == ("IDLE", [])
 
 
-def write_log(folder: Path, *lines: bytes, name: str = "local-1") -> str:
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_bytes(b"".join([*logs.started(), logs.query_started(), *lines]))
-    return str(folder)
-
-
-def test_what_proves_a_standstill_is_named_and_silence_is_no_end(checkpoint: Built, tmp_path: Path) -> None:
-    asleep = {"start": python(""), "running": python("raise SystemExit(1)")}
-    ended = write_log(tmp_path / "data" / "ended", logs.terminated("it failed"), logs.ended())
-    silent = write_log(tmp_path / "data" / "silent", name="local-1.inprogress")
-    os.utime(tmp_path / "data" / "silent" / "local-1.inprogress", (1_000, 1_000))
-    for said, proof in (
-        ({"event_log": silent}, StandstillProof.NO_SIGN_OF_LIFE),
-        ({"event_log": ended}, StandstillProof.LOG_ENDED),
-        (asleep, StandstillProof.RUNNING_COMMAND),
-    ):
-        stream, client = adopted(checkpoint, **said)
-        assert client.prove_standstill(stream.pipeline.pipeline_id) is proof
-
-
-@pytest.mark.parametrize(
-    ("grew", "proof"),
-    [
-        (timedelta(seconds=1), None),
-        (streams_client.GROWING - timedelta(seconds=8), None),
-        (streams_client.GROWING + timedelta(seconds=8), StandstillProof.RUNNING_COMMAND_ALONE),
-        (timedelta(hours=1), StandstillProof.RUNNING_COMMAND_ALONE),
-    ],
-)
-def test_a_running_command_that_reports_no_run_is_not_believed_while_the_event_log_grows(
-    grew: timedelta, proof: StandstillProof | None, checkpoint: Built, tmp_path: Path
-) -> None:
-    """A stale pid file, or the wrong name: a reset beside a driver that lives has two writers."""
-    log = write_log(tmp_path / "data" / "open", name="local-1.inprogress")
-    at = (timezone.now() - grew).timestamp()
-    os.utime(tmp_path / "data" / "open" / "local-1.inprogress", (at, at))
-    stream, client = adopted(checkpoint, event_log=log, start=python(""), running=ASLEEP, stop=python(""))
-    key = stream.pipeline.pipeline_id
-    answer = client.get_pipeline(key)
-    if proof is not None:
-        assert (answer["state"], client.prove_standstill(key), client.asks_to_stop(key)) == (
-            "IDLE",
-            proof,
-            "",
-        )
-        return
-    assert (answer["state"], answer["latest_updates"][0]["state"]) == ("RUNNING", "RUNNING")
-    assert client.asks_to_stop(key)
-    with pytest.raises(Refused) as refusal:
-        client.prove_standstill(key)
-    assert refusal.value.code == "log_still_grows"
-
-
-@pytest.mark.parametrize(
-    ("said", "code"),
-    [({}, "standstill_unknown"), ({"start": python(""), "running": python("")}, "still_active")],
-)
-def test_a_stream_of_which_nothing_tells_that_it_stands_still_is_not_reset(
-    checkpoint: Built, said: dict[str, str], code: str
-) -> None:
-    stream, client = adopted(checkpoint, **said)
-    with pytest.raises(Refused) as refusal:
-        client.prove_standstill(stream.pipeline.pipeline_id)
-    assert refusal.value.code == code
-
-
 @pytest.mark.parametrize("said", ["/nowhere/at/all", python("import time; time.sleep(60)")])
 def test_whether_it_runs_is_not_known_where_its_command_does_not_say(
     checkpoint: Built, said: str, monkeypatch: pytest.MonkeyPatch
@@ -398,22 +306,6 @@ def test_a_swap_that_is_half_done_is_said_to_who_adopts_its_checkpoint(checkpoin
     assert refusal.value.code == "half_swapped"
 
 
-def test_an_older_run_that_still_writes_its_log_is_no_standstill(checkpoint: Built, tmp_path: Path) -> None:
-    """Two programs use one checkpoint: the newest run has ended, and another application goes on."""
-    folder = tmp_path / "data" / "two"
-    write_log(folder, logs.terminated("it failed"), logs.ended(), name="local-2")
-    older = {**json.loads(logs.query_started()), "runId": "11111111-1111-1111-1111-111111111111"}
-    older |= {"timestamp": "2026-01-01T00:00:00.000Z"}
-    batch = json.loads(logs.progress(3))
-    batch["progress"] |= {"runId": older["runId"], "timestamp": timezone.now().isoformat()}
-    lines = [*logs.started("local-9"), logs.line(older), logs.line(batch)]
-    (folder / "local-9.inprogress").write_bytes(b"".join(lines))
-    stream, client = adopted(checkpoint, event_log=str(folder))
-    with pytest.raises(Refused) as refusal:
-        client.prove_standstill(stream.pipeline.pipeline_id)
-    assert refusal.value.code == "still_active"
-
-
 @pytest.mark.parametrize(
     ("jvm", "zone"), [("Asia/Tokyo", "Asia/Tokyo"), ("Etc/UTC", None), ("no; zone", "no; zone"), ("", None)]
 )
@@ -471,33 +363,6 @@ def test_looks_that_come_at_once_do_not_find_each_other(tmp_path: Path) -> None:
         assert set(pool.map(commands.is_running, [words] * 24)) == {False}
 
 
-RUNS = python("")
-OTHERS = "22222222-2222-2222-2222-222222222222"
-
-
-def begun_run(run: str = logs.RUN) -> bytes:
-    told = json.loads(logs.query_started(run=run))
-    return logs.line({**told, "timestamp": timezone.now().isoformat()})
-
-
-def planned(stream: Stream, **values: Any) -> Recovery:
-    """A recovery of this stream that carries out a plan."""
-    recovery = Recovery.objects.create(flow=stream.pipeline.flows.get(), created_by="ada", **values)
-    Plan.objects.create(recovery=recovery, hash=uuid.uuid4().hex, body={}, sealed_by="ada")
-    return recovery
-
-
-def left_running(stream: Stream, run_id: str = "") -> None:
-    StreamStart.objects.create(
-        stream=stream,
-        update_id="start-1",
-        asked_at=timezone.now(),
-        ended="COMPLETED",
-        ended_at=timezone.now(),
-        run_id=run_id,
-    )
-
-
 @pytest.mark.parametrize(
     ("case", "is_look"),
     [
@@ -535,83 +400,3 @@ def test_only_what_this_plan_left_running_is_looked_at_instead_of_started(
     with pytest.raises(ActiveUpdate):
         client.start_update(stream.pipeline.pipeline_id)
     assert StreamStart.objects.count() == 1
-
-
-@pytest.mark.parametrize(
-    ("became", "runs", "state"),
-    [
-        ("it goes on", RUNS, "RUNNING"),
-        ("it failed", ASLEEP, "FAILED"),
-        ("its driver was killed", ASLEEP, "CANCELED"),
-        ("it was ended", ASLEEP, "COMPLETED"),
-        ("its session was stopped by then", ASLEEP, "COMPLETED"),
-        ("its session was stopped later", ASLEEP, "CANCELED"),
-    ],
-)
-@pytest.mark.parametrize("is_looked_at", [False, True])
-def test_what_a_recovery_left_running_is_followed_to_its_end(
-    is_looked_at: bool, became: str, runs: str, state: str, checkpoint: Built, tmp_path: Path
-) -> None:
-    """The start counts as completed once the run goes on and has caught up; what becomes of it then is a run's."""
-    before = datetime.fromisoformat("2026-11-22T20:30:00+00:00")  # the run began a minute later
-    ends = {
-        "it failed": [logs.terminated("it failed"), logs.ended()],
-        "it was ended": [logs.terminated(None), logs.ended()],
-        "its session was stopped by then": [logs.ended(int(before.timestamp() * 1000))],
-        "its session was stopped later": [logs.ended(int((before + timedelta(hours=1)).timestamp() * 1000))],
-    }
-    log = write_log(tmp_path / "data" / "open", *ends.get(became, []), name="local-1.inprogress")
-    os.utime(tmp_path / "data" / "open" / "local-1.inprogress", (1_000, 1_000))
-    stream, client = adopted(checkpoint, event_log=log, start=RUNS, running=runs)
-    left_running(stream, logs.RUN)
-    StreamStart.objects.update(asked_at=before, ended_at=before + timedelta(minutes=2))
-    if is_looked_at:  # the run of a plan that must add nothing, of a stream that goes on
-        StreamStart.objects.create(
-            stream=stream, update_id="start-2", is_look=True, ended="COMPLETED",
-            asked_at=before + timedelta(minutes=3), ended_at=before + timedelta(minutes=4),
-        )  # fmt: skip
-    newest = client.list_updates(stream.pipeline.pipeline_id)[0]
-    assert newest["state"] == state
-
-
-def test_what_an_earlier_recovery_left_running_is_no_news_after_the_next_one(
-    checkpoint: Built, tmp_path: Path
-) -> None:
-    """It failed; the next recovery's run has ended well since."""
-    log = write_log(tmp_path / "data" / "both", logs.terminated("it failed"), logs.ended())
-    second = [*logs.started("local-2"), begun_run(OTHERS)]
-    end = json.loads(logs.terminated(None))
-    second.append(logs.line({**end, "runId": OTHERS, "timestamp": timezone.now().isoformat()}))
-    (tmp_path / "data" / "both" / "local-2").write_bytes(b"".join([*second, logs.ended()]))
-    stream, client = adopted(checkpoint, event_log=log, start=RUNS, running=ASLEEP)
-    before = datetime.fromisoformat("2026-11-22T20:30:00+00:00")
-    left_running(stream, logs.RUN)
-    StreamStart.objects.update(asked_at=before, ended_at=before + timedelta(minutes=2))
-    StreamStart.objects.create(
-        stream=stream, update_id="start-2", run_id=OTHERS, ended="COMPLETED",
-        asked_at=timezone.now() - timedelta(minutes=1), ended_at=timezone.now(),
-    )  # fmt: skip
-    listed = client.list_updates(stream.pipeline.pipeline_id)
-    assert [update["state"] for update in listed] == ["COMPLETED", "FAILED", "COMPLETED"]
-
-
-def test_a_log_that_does_not_tell_all_proves_no_standstill(
-    checkpoint: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Somebody ran it with another log; its log is corrupt; or there is more than could be read."""
-    data = tmp_path / "data"
-    elsewhere = write_log(data / "elsewhere", logs.progress(0), logs.terminated(None), logs.ended())
-    corrupt = data / "corrupt"
-    corrupt.mkdir()
-    lines = [*logs.started(), logs.query_started(), logs.progress(2), logs.terminated(None)]
-    (corrupt / "local-1.zstd.inprogress").write_bytes(logs.zstd(lines) + b"no frame")
-    well = write_log(data / "well", logs.progress(1), logs.terminated(None), logs.ended())
-    for folder, is_whole in ((elsewhere, True), (str(corrupt), True), (well, False)):
-        stream, client = adopted(checkpoint, event_log=folder)
-        with monkeypatch.context() as patch:
-            if not is_whole:
-                patch.setattr("recovery.streams.tailing.catch_up", lambda *_, **__: False)
-            with pytest.raises(Refused) as refusal:
-                client.prove_standstill(stream.pipeline.pipeline_id)
-        assert refusal.value.code == "standstill_unknown"
-    assert client.prove_standstill(stream.pipeline.pipeline_id) is StandstillProof.LOG_ENDED

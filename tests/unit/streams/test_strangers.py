@@ -13,7 +13,7 @@ from recovery.workflow import strangers
 from recovery.workflow.steps.base import Context
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
-from tests.unit.streams.test_running import ADMIN, planned
+from tests.unit.streams.running_streams import ADMIN, planned
 
 pytestmark = pytest.mark.django_db
 

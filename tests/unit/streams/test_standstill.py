@@ -1,0 +1,184 @@
+"""What proves that a stream stands still, and what becomes of a run that a recovery left going."""
+
+import json
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from recovery.errors import Refused
+from recovery.models import StreamStart
+from recovery.pipelines.client import StandstillProof
+from recovery.streams import updates
+from tests.checkpoint_builder import Built
+from tests.unit.eventlogs import logs
+from tests.unit.streams.running_streams import (
+    ASLEEP,
+    OTHERS,
+    RUNS,
+    adopted,
+    begun_run,
+    left_running,
+    python,
+    write_log,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_home")]
+
+
+def test_what_proves_a_standstill_is_named_and_silence_is_no_end(checkpoint: Built, tmp_path: Path) -> None:
+    asleep = {"start": python(""), "running": python("raise SystemExit(1)")}
+    ended = write_log(tmp_path / "data" / "ended", logs.terminated("it failed"), logs.ended())
+    silent = write_log(tmp_path / "data" / "silent", name="local-1.inprogress")
+    os.utime(tmp_path / "data" / "silent" / "local-1.inprogress", (1_000, 1_000))
+    for said, proof in (
+        ({"event_log": silent}, StandstillProof.NO_SIGN_OF_LIFE),
+        ({"event_log": ended}, StandstillProof.LOG_ENDED),
+        (asleep, StandstillProof.RUNNING_COMMAND),
+    ):
+        stream, client = adopted(checkpoint, **said)
+        assert client.prove_standstill(stream.pipeline.pipeline_id) is proof
+
+
+@pytest.mark.parametrize(
+    ("grew", "proof"),
+    [
+        (timedelta(seconds=1), None),
+        (updates.GROWING - timedelta(seconds=8), None),
+        (updates.GROWING + timedelta(seconds=8), StandstillProof.RUNNING_COMMAND_ALONE),
+        (timedelta(hours=1), StandstillProof.RUNNING_COMMAND_ALONE),
+    ],
+)
+def test_a_running_command_that_reports_no_run_is_not_believed_while_the_event_log_grows(
+    grew: timedelta, proof: StandstillProof | None, checkpoint: Built, tmp_path: Path
+) -> None:
+    """A stale pid file, or the wrong name: a reset beside a driver that lives has two writers."""
+    log = write_log(tmp_path / "data" / "open", name="local-1.inprogress")
+    at = (timezone.now() - grew).timestamp()
+    os.utime(tmp_path / "data" / "open" / "local-1.inprogress", (at, at))
+    stream, client = adopted(checkpoint, event_log=log, start=python(""), running=ASLEEP, stop=python(""))
+    key = stream.pipeline.pipeline_id
+    answer = client.get_pipeline(key)
+    if proof is not None:
+        assert (answer["state"], client.prove_standstill(key), client.asks_to_stop(key)) == (
+            "IDLE",
+            proof,
+            "",
+        )
+        return
+    assert (answer["state"], answer["latest_updates"][0]["state"]) == ("RUNNING", "RUNNING")
+    assert client.asks_to_stop(key)
+    with pytest.raises(Refused) as refusal:
+        client.prove_standstill(key)
+    assert refusal.value.code == "log_still_grows"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [({}, "standstill_unknown"), ({"start": python(""), "running": python("")}, "still_active")],
+)
+def test_a_stream_of_which_nothing_tells_that_it_stands_still_is_not_reset(
+    checkpoint: Built, said: dict[str, str], code: str
+) -> None:
+    stream, client = adopted(checkpoint, **said)
+    with pytest.raises(Refused) as refusal:
+        client.prove_standstill(stream.pipeline.pipeline_id)
+    assert refusal.value.code == code
+
+
+def test_an_older_run_that_still_writes_its_log_is_no_standstill(checkpoint: Built, tmp_path: Path) -> None:
+    """Two programs use one checkpoint: the newest run has ended, and another application goes on."""
+    folder = tmp_path / "data" / "two"
+    write_log(folder, logs.terminated("it failed"), logs.ended(), name="local-2")
+    older = {**json.loads(logs.query_started()), "runId": "11111111-1111-1111-1111-111111111111"}
+    older |= {"timestamp": "2026-01-01T00:00:00.000Z"}
+    batch = json.loads(logs.progress(3))
+    batch["progress"] |= {"runId": older["runId"], "timestamp": timezone.now().isoformat()}
+    lines = [*logs.started("local-9"), logs.line(older), logs.line(batch)]
+    (folder / "local-9.inprogress").write_bytes(b"".join(lines))
+    stream, client = adopted(checkpoint, event_log=str(folder))
+    with pytest.raises(Refused) as refusal:
+        client.prove_standstill(stream.pipeline.pipeline_id)
+    assert refusal.value.code == "still_active"
+
+
+@pytest.mark.parametrize(
+    ("became", "runs", "state"),
+    [
+        ("it goes on", RUNS, "RUNNING"),
+        ("it failed", ASLEEP, "FAILED"),
+        ("its driver was killed", ASLEEP, "CANCELED"),
+        ("it was ended", ASLEEP, "COMPLETED"),
+        ("its session was stopped by then", ASLEEP, "COMPLETED"),
+        ("its session was stopped later", ASLEEP, "CANCELED"),
+    ],
+)
+@pytest.mark.parametrize("is_looked_at", [False, True])
+def test_what_a_recovery_left_running_is_followed_to_its_end(
+    is_looked_at: bool, became: str, runs: str, state: str, checkpoint: Built, tmp_path: Path
+) -> None:
+    """The start counts as completed once the run goes on and has caught up; what becomes of it then is a run's."""
+    before = datetime.fromisoformat("2026-11-22T20:30:00+00:00")  # the run began a minute later
+    ends = {
+        "it failed": [logs.terminated("it failed"), logs.ended()],
+        "it was ended": [logs.terminated(None), logs.ended()],
+        "its session was stopped by then": [logs.ended(int(before.timestamp() * 1000))],
+        "its session was stopped later": [logs.ended(int((before + timedelta(hours=1)).timestamp() * 1000))],
+    }
+    log = write_log(tmp_path / "data" / "open", *ends.get(became, []), name="local-1.inprogress")
+    os.utime(tmp_path / "data" / "open" / "local-1.inprogress", (1_000, 1_000))
+    stream, client = adopted(checkpoint, event_log=log, start=RUNS, running=runs)
+    left_running(stream, logs.RUN)
+    StreamStart.objects.update(asked_at=before, ended_at=before + timedelta(minutes=2))
+    if is_looked_at:  # the run of a plan that must add nothing, of a stream that goes on
+        StreamStart.objects.create(
+            stream=stream, update_id="start-2", is_look=True, ended="COMPLETED",
+            asked_at=before + timedelta(minutes=3), ended_at=before + timedelta(minutes=4),
+        )  # fmt: skip
+    newest = client.list_updates(stream.pipeline.pipeline_id)[0]
+    assert newest["state"] == state
+
+
+def test_what_an_earlier_recovery_left_running_is_no_news_after_the_next_one(
+    checkpoint: Built, tmp_path: Path
+) -> None:
+    """It failed; the next recovery's run has ended well since."""
+    log = write_log(tmp_path / "data" / "both", logs.terminated("it failed"), logs.ended())
+    second = [*logs.started("local-2"), begun_run(OTHERS)]
+    end = json.loads(logs.terminated(None))
+    second.append(logs.line({**end, "runId": OTHERS, "timestamp": timezone.now().isoformat()}))
+    (tmp_path / "data" / "both" / "local-2").write_bytes(b"".join([*second, logs.ended()]))
+    stream, client = adopted(checkpoint, event_log=log, start=RUNS, running=ASLEEP)
+    before = datetime.fromisoformat("2026-11-22T20:30:00+00:00")
+    left_running(stream, logs.RUN)
+    StreamStart.objects.update(asked_at=before, ended_at=before + timedelta(minutes=2))
+    StreamStart.objects.create(
+        stream=stream, update_id="start-2", run_id=OTHERS, ended="COMPLETED",
+        asked_at=timezone.now() - timedelta(minutes=1), ended_at=timezone.now(),
+    )  # fmt: skip
+    listed = client.list_updates(stream.pipeline.pipeline_id)
+    assert [update["state"] for update in listed] == ["COMPLETED", "FAILED", "COMPLETED"]
+
+
+def test_a_log_that_does_not_tell_all_proves_no_standstill(
+    checkpoint: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody ran it with another log; its log is corrupt; or there is more than could be read."""
+    data = tmp_path / "data"
+    elsewhere = write_log(data / "elsewhere", logs.progress(0), logs.terminated(None), logs.ended())
+    corrupt = data / "corrupt"
+    corrupt.mkdir()
+    lines = [*logs.started(), logs.query_started(), logs.progress(2), logs.terminated(None)]
+    (corrupt / "local-1.zstd.inprogress").write_bytes(logs.zstd(lines) + b"no frame")
+    well = write_log(data / "well", logs.progress(1), logs.terminated(None), logs.ended())
+    for folder, is_whole in ((elsewhere, True), (str(corrupt), True), (well, False)):
+        stream, client = adopted(checkpoint, event_log=folder)
+        with monkeypatch.context() as patch:
+            if not is_whole:
+                patch.setattr("recovery.streams.tailing.catch_up", lambda *_, **__: False)
+            with pytest.raises(Refused) as refusal:
+                client.prove_standstill(stream.pipeline.pipeline_id)
+        assert refusal.value.code == "standstill_unknown"
+    assert client.prove_standstill(stream.pipeline.pipeline_id) is StandstillProof.LOG_ENDED
