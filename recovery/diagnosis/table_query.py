@@ -275,6 +275,20 @@ ROWS: Final = (
         dont=KEEP,
     ),
     ErrorRow(
+        code="query-not-begun",
+        texts=(("querynotbegun:",),),
+        family=FAMILY,
+        title="The program ended before this query began.",
+        damaged="nothing",
+        reset="not known: an event log does not tell why it ended",
+        severity=2,
+        do=(
+            "Read what its driver printed: an import, a missing table or a login stops a program before its query.",
+            "Have the text of the error diagnosed: bin/manage diagnose --error FILE.",
+        ),
+        dont=KEEP,
+    ),
+    ErrorRow(
         code="PROGRAM_CODE_FAILED",
         conditions=("PROGRAM_CODE_FAILED",),
         family=FAMILY,

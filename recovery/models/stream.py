@@ -109,9 +109,9 @@ class LogFolder(models.Model):
 
 class EventLog(models.Model):
     """How far one event log was read (`eventlogs.folders.LogProgress`), and whose it is. `queries`: `,id,id,`, to be
-    searched; "" for a log without a stream. `moved_at`: when it was seen to have grown, by our clock; `skew_ms`: how
-    far its driver's clock is ahead of ours, 0 where that is not known; `is_gone`: it was cleaned up before its end was
-    read."""
+    searched; "" for a log without a stream. `application`: the name of its application. `moved_at`: when it was seen to
+    have grown, by our clock; `skew_ms`: how far its driver's clock is ahead of ours, 0 where that is not known;
+    `is_gone`: it was cleaned up before its end was read."""
 
     folder = models.CharField(max_length=1000)
     name = models.CharField(max_length=400)
@@ -119,6 +119,7 @@ class EventLog(models.Model):
     size = models.BigIntegerField(null=True)
     is_done = models.BooleanField(default=False)
     queries = models.TextField(blank=True, default="")
+    application = models.CharField(max_length=300, blank=True, default="")
     tail = models.JSONField(default=dict)
     read_at = models.DateTimeField()
     moved_at = models.DateTimeField(null=True)

@@ -236,6 +236,10 @@ NOTHING_BEGAN: Final = "NothingBegan"
 """Class of the cause of an update of a plain stream of which nothing shows that it began."""
 
 
+QUERY_NOT_BEGUN: Final = "QueryNotBegun"
+"""Class of the cause of an update of a plain stream whose application ended before its query began."""
+
+
 def was_unseen(events: Iterable[Mapping[str, Any]]) -> bool:
     """Did an update fail because nothing shows that it began?"""
     return any(

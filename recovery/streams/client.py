@@ -20,7 +20,7 @@ from django.utils import timezone
 from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
-from recovery.eventlogs.seen import SeenRun
+from recovery.eventlogs.seen import EarlyEnd, SeenRun
 from recovery.eventlogs.values import RunState, is_row_setting
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient, StandstillProof
@@ -40,6 +40,7 @@ from recovery.streams.updates import (
     is_writing,
     newest_first,
     told_of,
+    told_of_early_end,
     told_since,
 )
 
@@ -344,13 +345,12 @@ class StreamsClient(PipelinesClient):
                 raise
             standing = StreamProgress()
         self._note_query(stream, standing.query_id)
-        runs_of = tailing.runs_of if index is None else index.runs_of
-        seen = runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
+        seen, early_end = _read_logs(stream, index)
         runs, is_contradicted = None, False
         if is_exact and stream.has_running_command and running.may_run():
             runs = commands.is_running(stream.running)
             is_contradicted = not runs and is_growing(seen, timezone.now())
-        stands = self._stands(stream, standing, seen, True if is_contradicted else runs)
+        stands = self._stands(stream, standing, seen, early_end, True if is_contradicted else runs)
         return StreamSnapshot(stream, standing, stands, tuple(seen), is_contradicted=is_contradicted)
 
     def _note_query(self, stream: Stream, query_id: str) -> None:
@@ -359,30 +359,25 @@ class StreamsClient(PipelinesClient):
             Stream.objects.filter(pk=stream.pk).update(query_ids=stream.query_ids)
 
     def _stands(
-        self, stream: Stream, standing: StreamProgress, seen: list[SeenRun], by_command: bool | None
+        self,
+        stream: Stream,
+        standing: StreamProgress,
+        seen: list[SeenRun],
+        early_end: EarlyEnd | None,
+        by_command: bool | None,
     ) -> StreamStatus:
         """`by_command`: does the stream run, by its running command, which was asked now? None: by the logs, and by
         what the command answered last."""
         now = timezone.now()
-        alive, noted = by_command, None
-        if by_command is None:
-            noted = noting.noted_answer(stream, seen, now)
-            alive = alive_by_log(seen, now) if noted is None else noted.alive
+        noted = noting.noted_answer(stream, seen, now) if by_command is None else None
+        by_command = noted.alive if noted is not None else by_command
+        alive = alive_by_log(seen, now) if by_command is None else by_command
         starts = list(stream.starts.order_by("-asked_at")[:STARTS])
         claimed = _claimed(starts, seen)
         told = [self._of_start(s, claimed.get(s.pk), standing, alive, now) for s in starts]
-        left = {
-            claimed[s.pk].run.run_id: _covered_until(s, starts)
-            for s in starts
-            if s.pk in claimed and _has_left_run(s, claimed[s.pk])
-        }
-        claimed_runs = {run.run.run_id for run in claimed.values()}
-        sure = alive if by_command is not None or noted is not None else None
-        for run in seen:
-            if run.run.run_id in left:
-                told.append(told_since(run, now, left[run.run.run_id], alive=sure))
-            elif run.run.run_id not in claimed_runs:
-                told.append(told_of(run, now, alive=sure))
+        told += _of_other_runs(starts, claimed, seen, by_command, now)
+        if early_end is not None and not any(_is_of_start(early_end, start) for start in starts):
+            told.append(told_of_early_end(early_end))
         if alive and not any(t.state in ACTIVE for t in told):
             since = starts[0].ended_at if starts and starts[0].ended_at else stream.running_since or now
             told.append(StreamUpdate(RUNNING_NOW, "RUNNING", int(since.timestamp() * 1000)))
@@ -527,6 +522,43 @@ def _claimed(starts: list[StreamStart], seen: list[SeenRun]) -> dict[int, SeenRu
             found[start.pk] = mine[0]
             taken.add(mine[0].run.run_id)
     return found
+
+
+def _read_logs(stream: Stream, index: tailing.LogIndex | None) -> tuple[list[SeenRun], EarlyEnd | None]:
+    """The runs of a stream that its logs have, the oldest first, and its newest application without one, if that came
+    later and the runs have ended."""
+    asked = tailing if index is None else index
+    seen = asked.runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
+    if not seen or is_writing(seen[-1], timezone.now()):
+        return seen, None
+    return seen, asked.early_end_of(stream.event_log, stream.query_ids, seen[-1])
+
+
+def _is_of_start(end: EarlyEnd, start: StreamStart) -> bool:
+    """Is this what came of a start, which tells how it ended itself?"""
+    began = tailing.moment_of(end.started_ms)
+    return start.asked_at - EARLIER <= began and (start.ended_at is None or began <= start.ended_at)
+
+
+def _of_other_runs(
+    starts: Sequence[StreamStart],
+    claimed: Mapping[int, SeenRun],
+    seen: Sequence[SeenRun],
+    alive: bool | None,
+    now: datetime,
+) -> Iterator[StreamUpdate]:
+    """Of each run that came of no start, or that a start left going. `alive`: as in `told_of`."""
+    left = {
+        claimed[s.pk].run.run_id: _covered_until(s, starts)
+        for s in starts
+        if s.pk in claimed and _has_left_run(s, claimed[s.pk])
+    }
+    claimed_runs = {run.run.run_id for run in claimed.values()}
+    for run in seen:
+        if run.run.run_id in left:
+            yield told_since(run, now, left[run.run.run_id], alive=alive)
+        elif run.run.run_id not in claimed_runs:
+            yield told_of(run, now, alive=alive)
 
 
 def _has_left_run(start: StreamStart, seen: SeenRun) -> bool:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from recovery.errors import RepriseError
 from recovery.eventlogs.folders import ListedEventLog, LogProgress, list_logs, read_on, tail_from
-from recovery.eventlogs.seen import SeenRun
+from recovery.eventlogs.seen import NAMES_OF_ANY, EarlyEnd, NamedLog, SeenRun, list_early_logs
 from recovery.eventlogs.values import Run
 from recovery.models import EventLog, LogFolder
 from recovery.streams.signs import SKEWED
@@ -39,6 +39,8 @@ SECONDS: Final = 10.0
 WATCHED: Final = timedelta(minutes=2)
 """A folder that was looked at so short a time before tells when a line was written."""
 QUIET: Final = timedelta(hours=1)
+MOST_EARLY: Final = 5
+"""So many of the newest logs are looked at for an application that ended early."""
 RARELY: Final = timedelta(minutes=1)
 """A rolling log that has been quiet for `QUIET` is looked into so often: its folder does not tell that it grew."""
 
@@ -154,6 +156,7 @@ def _read(folder: str, log: ListedEventLog, until: float, since: datetime | None
             "size": None if more else log.size,
             "is_done": tail.is_done,
             "queries": f",{','.join(queries)}," if queries else "",
+            "application": tail.app.name,
             "tail": tail.as_json(),
             "read_at": now,
             "moved_at": _moved_at(row, log, tail, has_grown=has_grown, now=now),
@@ -204,18 +207,26 @@ class LogIndex:
 
     def __init__(self, folders: Collection[str]) -> None:
         self._logs: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._named: dict[tuple[str, str], list[NamedLog]] = defaultdict(list)
         self.queries: set[str] = set()
         rows = EventLog.objects.filter(folder__in=list(folders))
-        self.logs = rows.count()
-        for pk, folder, queries in rows.exclude(queries="").values_list("pk", "folder", "queries"):
-            for query_id in queries.strip(",").split(","):
+        self.logs = 0
+        for pk, folder, name, queries in rows.values_list("pk", "folder", "application", "queries"):
+            self.logs += 1
+            query_ids = _split_ids(queries)
+            self._named[folder, name].append(NamedLog(pk, query_ids))
+            for query_id in query_ids:
                 self._logs[folder, query_id].append(pk)
-                self.queries.add(query_id)
+            self.queries |= query_ids
 
     def runs_of(self, folder: str, query_ids: Collection[str]) -> list[SeenRun]:
         """Every run of these queries in the logs of a folder, the oldest first."""
         keys = {pk for query_id in query_ids for pk in self._logs.get((folder, query_id), ())}
         return _in_order(EventLog.objects.filter(pk__in=keys) if keys else (), query_ids)
+
+    def early_end_of(self, folder: str, query_ids: Collection[str], newest: SeenRun) -> EarlyEnd | None:
+        """The newest application of a stream that ended after its `newest` run, and before the query began."""
+        return _find_early_end(self._named.get((folder, newest.app.name), ()), query_ids, newest)
 
 
 def runs_of(folder: str, query_ids: Collection[str]) -> list[SeenRun]:
@@ -224,6 +235,31 @@ def runs_of(folder: str, query_ids: Collection[str]) -> list[SeenRun]:
     for query_id in query_ids:
         wanted |= Q(queries__contains=f",{query_id},")
     return _in_order(EventLog.objects.filter(wanted, folder=folder) if query_ids else (), query_ids)
+
+
+def early_end_of(folder: str, query_ids: Collection[str], newest: SeenRun) -> EarlyEnd | None:
+    """As `LogIndex.early_end_of`, of one stream."""
+    rows = EventLog.objects.filter(folder=folder, application=newest.app.name)
+    logs = [NamedLog(pk, _split_ids(queries)) for pk, queries in rows.values_list("pk", "queries")]
+    return _find_early_end(logs, query_ids, newest)
+
+
+def _find_early_end(
+    logs: Collection[NamedLog], query_ids: Collection[str], newest: SeenRun
+) -> EarlyEnd | None:
+    keys = [] if newest.app.name in NAMES_OF_ANY else list_early_logs(logs, query_ids)
+    rows = EventLog.objects.filter(pk__in=keys, is_done=True).order_by("-mtime_ms") if keys else ()
+    ends = [
+        EarlyEnd(tail_from(row.tail).app, row.name, timedelta(milliseconds=row.skew_ms))
+        for row in rows[:MOST_EARLY]
+    ]
+    later = [end for end in ends if end.app.ended_ms is not None and end.started_ms > newest.run.started_ms]
+    return max(later, key=lambda end: end.started_ms, default=None)
+
+
+def _split_ids(queries: str) -> frozenset[str]:
+    """As `EventLog.queries` holds them."""
+    return frozenset(queries.strip(",").split(",")) if queries else frozenset()
 
 
 def _in_order(rows: Iterable[EventLog], query_ids: Collection[str]) -> list[SeenRun]:

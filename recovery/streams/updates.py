@@ -5,13 +5,14 @@ from. An update that a recovery has asked for keeps the id that it was given the
 """
 
 import itertools
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from recovery.diagnosis.failure_text import read_failure
-from recovery.eventlogs.seen import SeenRun
+from recovery.eventlogs.seen import EarlyEnd, SeenRun
 from recovery.eventlogs.values import Run, RunState
 from recovery.pipelines import events as api_events
 from recovery.pipelines.folding import SILENT
@@ -37,7 +38,8 @@ NEWEST: Final = 50
 @dataclass(frozen=True)
 class StreamUpdate:
     """One update: of a run, or (`run` None) of a start of which no run was seen. `failure`: why it failed, where the
-    run does not tell. `cause`: who asked for it; `request_id`: for which request."""
+    run does not tell; `failure_class`: the class of that cause, "" where its text tells. `cause`: who asked for it;
+    `request_id`: for which request."""
 
     update_id: str
     state: str
@@ -47,6 +49,7 @@ class StreamUpdate:
     failure: str = ""
     request_id: str = ""
     cause: str = "UNKNOWN"
+    failure_class: str = ""
 
     def as_update(self) -> dict[str, Any]:
         """As `UpdateInfo`."""
@@ -81,6 +84,19 @@ def told_since(seen: SeenRun, now: datetime, since: datetime, *, alive: bool | N
     later = tuple(body for body in seen.run.batches if (batch_ms(body) or 0) > since_ms)
     told = told_of(replace(seen, run=replace(seen.run, batches=later)), now, alive=alive)
     return replace(told, created_ms=max(told.created_ms, since_ms + 1))
+
+
+def told_of_early_end(end: EarlyEnd) -> StreamUpdate:
+    """The failed update of an application in which the query did not begin."""
+    key = uuid.uuid5(uuid.NAMESPACE_OID, f"{end.app.app_id} {end.app.attempt} {end.log}")
+    says = (
+        f"Application {end.app.name} ({end.app.app_id}) ended at {_when(end.ended_ms):%d %b %Y, %H:%M:%S} UTC, before "
+        "this query began. An event log does not tell why: its driver's output does."
+    )
+    return StreamUpdate(
+        f"application-{key}", "FAILED", end.started_ms, end.ended_ms, failure=says,
+        failure_class=api_events.QUERY_NOT_BEGUN,
+    )  # fmt: skip
 
 
 def _running(seen: SeenRun, now: datetime, alive: bool | None) -> str:
@@ -119,7 +135,7 @@ def events_of(told: StreamUpdate, *, pipeline_id: str, flow: str, dataset: str) 
     if told.state not in STATUSES or told.state == "RUNNING":
         return found
     end, last = told.ended_ms or told.created_ms, len(found) + 1
-    causes = _causes(told.failure)
+    causes = _causes(told)
     status = {"status": STATUSES[told.state]}
     failed = {"error": {"exceptions": causes}} if told.state == "FAILED" else {}
     ended, level = ENDED[told.state], "ERROR" if failed else "INFO"
@@ -162,8 +178,11 @@ def _batch_message(progress: Mapping[str, object]) -> str:
     return f"Batch {progress.get('batchId')} is committed{read}."
 
 
-def _causes(failure: str) -> list[dict[str, str]]:
+def _causes(told: StreamUpdate) -> list[dict[str, str]]:
     """The exception's chain, outermost first."""
+    failure = told.failure
+    if told.failure_class:
+        return [{"class_name": told.failure_class, "message": failure}]
     if not failure:
         return [{"class_name": "", "message": "The stream ended, and it is not known why."}]
     if failure == settling.NOTHING_BEGAN:

@@ -26,6 +26,8 @@ INCIDENT = (
 
 # For each row that has texts: messages without any condition, and the row they belong to.
 PLAIN: list[tuple[str, str, str]] = [
+    ("query-not-begun", "QueryNotBegun",
+     "Application orders (local-2) ended at 22 Nov 2026, 20:41:30 UTC, before this query began."),
     ("PIPELINE_CYCLE", "org.apache.spark.sql.pipelines.graph.CircularDependencyException",
      "The downstream table 'a' is part of a circular dependency with its upstream dataset 'b'."),
     ("PIPELINE_NO_COMPUTE", "PipelineException", "Quota exceeded: no more instances in this region."),

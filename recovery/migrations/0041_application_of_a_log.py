@@ -1,0 +1,21 @@
+from typing import Any
+
+from django.db import migrations, models
+
+
+def name_applications(apps: Any, schema_editor: Any) -> None:
+    """Logs that have ended are not read again."""
+    logs = apps.get_model("recovery", "EventLog").objects
+    for row in logs.only("pk", "tail").iterator(chunk_size=200):
+        tail = row.tail if isinstance(row.tail, dict) else {}
+        if name := str((tail.get("app") or {}).get("name") or ""):
+            logs.filter(pk=row.pk).update(application=name[:300])
+
+
+class Migration(migrations.Migration):
+    dependencies = [("recovery", "0040_read_logs_again")]
+
+    operations = [
+        migrations.AddField("eventlog", "application", models.CharField(blank=True, default="", max_length=300)),
+        migrations.RunPython(name_applications, migrations.RunPython.noop),
+    ]
