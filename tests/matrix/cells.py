@@ -55,14 +55,13 @@ ANEW = "rewind to the start"
 CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
     ("files", "parquet", "stateful operator removed"): ("revert", "empty"),
     ("files", "parquet", "stateful operator added"): (ANEW,),
-    ("files", "parquet", "stateful operator changed"): ("rebuild", "prime", "full-refresh"),
+    ("files", "parquet", "stateful operator changed"): ("prime", "full-refresh"),
     ("files", "parquet", "windowed aggregation removed"): ("continue",),
     ("files", "parquet", "source added"): (FRESH,),
     ("files", "foreachBatch", "offsets damaged"): ("repair",),
     ("files", "foreachBatch with txnAppId", "stateful operator removed"): ("continue",),
     ("kafka", "parquet", "retention passed"): (EARLIER, LATER),
     ("kafka", "kafka", "uncommitted batch"): ("continue",),
-    ("delta", "parquet", "stateful operator removed"): ("continue",),
     ("files", "delta", "first batch crashed"): ("continue",),
     ("files", "parquet", "first batch written"): ("continue",),
 }
