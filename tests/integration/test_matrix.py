@@ -41,4 +41,8 @@ def test_every_strategy_was_run_somewhere(ran: dict[str, Cell]) -> None:
     verdicts = [r.verdict for cell in ran.values() for r in cell.results.values()]
     assert verdicts.count("equal") >= 8
     came = {c for cell in ran.values() for c, r in cell.results.items() if r.verdict != "blocked"}
-    assert came >= {*COLUMNS} - {"rebuild", "rewind", "facts"}  # test_rebuild and test_rewind_on_spark perform them
+    assert came >= {*COLUMNS} - {
+        "rebuild",
+        "rewind",
+        "facts",
+    }  # test_rebuild and test_rewind_on_spark perform them
