@@ -15,7 +15,8 @@ class Step(models.Model):
     `plan` is empty for the early stop, which needs none. `log` lines: [time ISO, text]. `evidence`
     is what a probe found (`contracts.probes.EvidenceLine`). `look_at`: when it is next looked at by itself: a running
     step without a worker, which waits for an update (`workflow.watches`); a pending one that begins again then
-    (`workflow.repeating`). `repeats`: each time it began again by itself, `repeating.Repeat` as plain JSON.
+    (`workflow.repeating`). `problem_code`: the code of the refusal that ended it, "" for none. `repeats`: each time it
+    began again by itself, `repeating.Repeat` as plain JSON.
     """
 
     recovery = models.ForeignKey(Recovery, on_delete=models.PROTECT, related_name="steps")
@@ -40,6 +41,7 @@ class Step(models.Model):
     evidence = models.JSONField(default=list)
     repeats = models.JSONField(default=list)
     problem = models.TextField(blank=True)
+    problem_code = models.CharField(max_length=80, blank=True, default="")
 
     class Meta:
         ordering = ["recovery", "ordinal"]

@@ -274,6 +274,7 @@ def _step(step: Step) -> dict[str, Any]:
         "started_at": step.started_at.isoformat() if step.started_at else None,
         "seconds": seconds,
         "problem": step.problem or None,
+        "code": step.problem_code or None,
         "evidence": step.evidence,
         "repeats": step.repeats,
         "log": step.log,

@@ -195,7 +195,7 @@ def _held_back(step: Step) -> str:
 def finish(step: Step, result: Mapping[str, Any]) -> None:
     """done, and what follows: the next step, or the end of the recovery. One transaction."""
     with transaction.atomic():
-        if not step_to(step, "done", result={**step.result, **result}, problem=""):
+        if not step_to(step, "done", result={**step.result, **result}, problem="", problem_code=""):
             return
         recovery = Recovery.objects.get(pk=step.recovery_id)
         _audit(step, "step.run", "done", f"Step {step.kind} is done.", after=_brief(step.result))
@@ -259,7 +259,7 @@ def end(recovery: Recovery, state: str, says: str, **values: Any) -> None:
 def void_plan(step: Step, void: PlanVoid) -> None:
     """The plan is void for good; the recovery goes back to where a new one can be sealed."""
     with transaction.atomic():
-        if not step_to(step, "failed", problem=void.sentence):
+        if not step_to(step, "failed", problem=void.sentence, problem_code=void.code):
             return
         drift, now = [d.as_dict() for d in void.drift], timezone.now()
         assert step.plan is not None, "only a step of a plan finds drift"
@@ -303,7 +303,7 @@ def _rest_together(step: Step) -> None:
 def _failed(step: Step, failure: RepriseError, *, acted: bool = True) -> None:
     """Seen to have failed. It begins again by itself where it was cut off, or where something did not answer."""
     with transaction.atomic():
-        if not step_to(step, "failed", problem=failure.sentence):
+        if not step_to(step, "failed", problem=failure.sentence, problem_code=failure.code):
             return
         _audit(step, "step.run", "failed", f"Step {step.kind} failed: {failure.sentence}")
         why = _passing(failure)

@@ -113,6 +113,7 @@ def claim(step_id: int, fence: int, *, worker: str, deadline: datetime) -> Step 
         deadline=deadline,
         look_at=None,
         problem="",
+        problem_code="",
         evidence=[],
     )
     return (

@@ -171,7 +171,7 @@ def _filled(context: Context, steps: dict[str, Step]) -> tuple[TableBackupResult
     if strange := backups.find_strange(context.plan, backup):
         raise Refused(
             f"Version {strange[0]} of the table was written by something else since it was backed up, so nothing "
-            "shows whose its rows are. Find the writer, then roll back.",
+            "shows whose its rows are. Find the writer, then roll back or end without proof.",
             code="written_by_others",
         )
     return backup, codec.read(FillResult, steps[StepKind.FILL].result)
