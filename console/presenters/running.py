@@ -183,15 +183,15 @@ def person_asked(awaited: AwaitedAct | None) -> PersonAsked | None:
     if awaited.act is PersonAct.STOP:
         return PersonAsked(
             awaited.act.value,
-            "Stop the stream now, where you always stop it.",
-            "Keep it from starting again. This step goes on by itself once it is seen to have ended.",
+            "Stop the stream now where you usually stop it.",
+            "Keep it stopped. This step waits about two minutes for that; after that, stop again.",
             awaited.asked_at,
         )
     log = "a run in its event log, or " if awaited.has_log else ""
     batch = words.format_number(awaited.batch)
     return PersonAsked(
         awaited.act.value,
-        "Start the stream now, where you always start it.",
+        "Start the stream now where you usually start it.",
         f"Nothing is started from here. Watched for: {log}batch {batch} committed in {awaited.checkpoint}. "
         "The recovery goes on by itself.",
         awaited.asked_at,

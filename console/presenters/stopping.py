@@ -1,6 +1,6 @@
 """The stop step: what would stop, what was read back. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,7 +9,7 @@ from console.presenters.wizard import TroubleAnswer
 from recovery.contracts import codec
 from recovery.contracts.probes import read_evidence
 from recovery.contracts.results import StoppedResult
-from recovery.pipelines.client import StandstillProof
+from recovery.pipelines.standstill import WORDS, StandstillProof
 
 if TYPE_CHECKING:
     from console.presenters.running import PersonAsked
@@ -26,14 +26,8 @@ class StopVerdict:
 
 
 QUIET: Final = ("IDLE", "FAILED", "DELETED", "")
-READ_FROM: Final[Mapping[str, str]] = {
-    StandstillProof.RUNNING_COMMAND: "Its running command says that it does not run.",
-    StandstillProof.RUNNING_COMMAND_ALONE: "Its running command says that it does not run. Its event log has no end "
-    "and has stopped growing: make sure that its driver is dead.",
-    StandstillProof.LOG_ENDED: "Its event log says that its last run has ended.",
-    StandstillProof.NO_SIGN_OF_LIFE: "Its event log has no end, and no sign of life for ten minutes: make sure that "
-    "its driver is dead.",
-}
+MAKE_SURE: Final = (StandstillProof.RUNNING_COMMAND_ALONE, StandstillProof.NO_SIGN_OF_LIFE)
+"""What leaves open whether a driver that hangs goes on later."""
 
 
 def stop_asks(flow: Any, flows: Sequence[Any], stream: Any | None = None) -> list[TroubleAnswer]:
@@ -94,7 +88,7 @@ def _asks_of_stream(stream: Any, *, runs: bool) -> list[TroubleAnswer]:
             "Its stop command" if by_command else "You",
             "A worker runs it, where the stream may run."
             if by_command
-            else "Where it runs, the log asks you to stop it where you always do, and goes on once it is seen to have "
+            else "Where it runs, the log asks you to stop it where you usually do, and goes on once it is seen to have "
             "ended.",
             code="stopped-by-command" if by_command else "stopped-by-hand",
         ),
@@ -139,11 +133,17 @@ def stop_verdict(
 
 
 def _read_of_stream(result: StoppedResult) -> str:
-    if result.was == "running":
-        return (
-            f"It ran; read back, that run is {result.ended}. It took {words.format_duration(result.seconds)}."
-        )
-    return READ_FROM.get(result.proof, "It was not seen to run.")
+    proved = _proof_sentence(StandstillProof(result.proof)) if result.proof else "It was not seen to run."
+    if result.was != "running":
+        return proved
+    read = f"that run is {result.ended}." if result.ended else proved
+    return f"It ran; read back: {read} It took {words.format_duration(result.seconds)}."
+
+
+def _proof_sentence(proof: StandstillProof) -> str:
+    says = WORDS[proof]
+    advice = " Make sure that its driver is dead." if proof in MAKE_SURE else ""
+    return f"{says[0].upper()}{says[1:]}.{advice}"
 
 
 @dataclass(frozen=True)

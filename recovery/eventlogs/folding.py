@@ -29,6 +29,7 @@ SETTINGS: Final = (
 """Settings that are kept besides those by which rows may differ; others may be secret."""
 JVM_TIME_ZONE: Final = "user.timezone"
 """The system property by which a session has its time zone where no setting names one."""
+_CUT: Final = "\n…\n"
 MOST_TEXT: Final = 64_000
 MOST_NAME: Final = 300
 LONGEST_SETTING: Final = 1_000
@@ -243,7 +244,8 @@ def _bound_text(value: Any, most: int) -> str:
     """Of a long text both ends: the reason of a failure is at one of them."""
     if not isinstance(value, str):
         return ""
-    return value if len(value) <= most else f"{value[: most // 2]}\n…\n{value[-most // 2 :]}"
+    half = (most - len(_CUT)) // 2
+    return value if len(value) <= most else f"{value[:half]}{_CUT}{value[-half:]}"
 
 
 def _read_id(value: Any) -> str:

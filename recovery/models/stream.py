@@ -45,6 +45,7 @@ class Stream(models.Model):
 
     @property
     def has_start_command(self) -> bool:
+        """Only the commands of a runner `command` start and stop: else a person does."""
         return self.runner == COMMAND and bool(self.start)
 
     @property
@@ -53,7 +54,8 @@ class Stream(models.Model):
 
     @property
     def has_running_command(self) -> bool:
-        return self.runner == COMMAND and bool(self.running)
+        """Also where a person starts and stops the stream: it is only asked."""
+        return bool(self.running)
 
 
 class StreamStart(models.Model):
@@ -95,12 +97,14 @@ class StreamStart(models.Model):
 
 
 class LogFolder(models.Model):
-    """When a folder of event logs was last listed, and why it could not be read last (`problem`: a code)."""
+    """When a folder of event logs was last read in whole, and why it could not be (`problem`: a code; `log`: the name
+    of the one log that hinders it, "" for the folder itself)."""
 
     folder = models.CharField(max_length=1000, unique=True)
     looked_at = models.DateTimeField(null=True)
     problem = models.CharField(max_length=60, blank=True, default="")
     says = models.CharField(max_length=1000, blank=True, default="")
+    log = models.CharField(max_length=400, blank=True, default="")
     problem_since = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
@@ -111,13 +115,14 @@ class EventLog(models.Model):
     """How far one event log was read (`eventlogs.folders.LogProgress`), and whose it is. `queries`: `,id,id,`, to be
     searched; "" for a log without a stream. `application`: the name of its application. `moved_at`: when it was seen to
     have grown, by our clock; `skew_ms`: how far its driver's clock is ahead of ours, 0 where that is not known;
-    `is_gone`: it was cleaned up before its end was read."""
+    `is_whole`: the last look read all that it held; `is_gone`: it was cleaned up before its end was read."""
 
     folder = models.CharField(max_length=1000)
     name = models.CharField(max_length=400)
     mtime_ms = models.BigIntegerField(null=True)
     size = models.BigIntegerField(null=True)
     is_done = models.BooleanField(default=False)
+    is_whole = models.BooleanField(default=True)
     queries = models.TextField(blank=True, default="")
     application = models.CharField(max_length=300, blank=True, default="")
     tail = models.JSONField(default=dict)

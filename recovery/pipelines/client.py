@@ -7,13 +7,13 @@ unanswered start a second time.
 import base64
 import binascii
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 from typing import Any, Final
 
 from recovery.errors import NotFound, OutcomeUnknown, Refused
 from recovery.outbound import AllowedAddresses
 from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError
 from recovery.pipelines.events import ENDED
+from recovery.pipelines.standstill import StandstillProof
 from recovery.pipelines.transport import ResponseHead, Transport
 
 __all__ = ["ActiveUpdate", "ApiDenied", "ApiError", "PipelinesClient"]
@@ -25,17 +25,6 @@ PAGES: Final = 1000
 LARGEST_IMPORT: Final = 10 * 1024 * 1024
 PROGRAMS: Final = "x-reprise-programs"
 """Of an item in a listing: the programs that read it. It is part of their code, whatever its name, and of no other."""
-
-
-class StandstillProof(StrEnum):
-    """By what it is known that nothing of a pipeline runs. RUNNING_COMMAND_ALONE: the running command reports no run,
-    and the event log has no end."""
-
-    NO_ACTIVE_UPDATE = "no_active_update"
-    RUNNING_COMMAND = "running_command"
-    RUNNING_COMMAND_ALONE = "running_command_alone"
-    LOG_ENDED = "log_ended"
-    NO_SIGN_OF_LIFE = "no_sign_of_life"
 
 
 class PipelinesClient:

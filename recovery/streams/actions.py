@@ -397,9 +397,18 @@ def _name(said: StreamDetails, known: Stream | None, place: str) -> str:
     if said.name is None and known:
         return known.pipeline.name
     name = " ".join((said.name or called_after(place)).split())
-    if not name or len(name) > 200 or not is_plain(name) or "/" in name or "`" in name:
+    if not _is_name(name):
         raise WrongUse("A stream needs a name of 1 to 200 characters, without a slash.", code="stream_name")
     return name
+
+
+def choose_name(query_name: str, place: str) -> str:
+    """The name that a program gave to its query, where a stream may have it; else the checkpoint folder's."""
+    return query_name if _is_name(query_name) else called_after(place)
+
+
+def _is_name(text: str) -> bool:
+    return bool(text) and len(text) <= 200 and is_plain(text) and "/" not in text and "`" not in text
 
 
 def called_after(place: str) -> str:
@@ -452,7 +461,7 @@ def _refuse_second(place: str) -> None:
     """Somebody else may have adopted it while it was read. Who writes to the audit log, as every adoption does, waits
     here for the one before. Raises Refused (`adopted_meanwhile`)."""
     lock_chain()
-    if Stream.objects.filter(checkpoint=place, pipeline__workspace__removed_at=None).exists():
+    if find_adopted(place) is not None:
         raise Refused(
             "Someone else adopted this checkpoint while it was read. Adopt it again to change its details.",
             code="adopted_meanwhile",
@@ -500,7 +509,7 @@ def _spec(name: str, environment: str, place: str, values: dict[str, Any], sink:
 def _described(stream: Stream) -> dict[str, Any]:
     """A stream for the audit log."""
     names = (
-        "checkpoint", "sink", "event_log", "program", "arguments", "runner", "start", "stop", "running",
+        "checkpoint", "sink", "event_log", "program", "arguments", "spark_python", "runner", "start", "stop", "running",
         "owner",
     )  # fmt: skip
     told = {name: getattr(stream, name) for name in names}

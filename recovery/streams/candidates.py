@@ -20,9 +20,9 @@ from recovery.streams import tailing
 from recovery.streams.actions import (
     StreamDetails,
     adopt_stream,
-    called_after,
     check_places,
     check_recover,
+    choose_name,
     real_place,
     spelled_place,
     workspace_of,
@@ -199,7 +199,7 @@ def _candidate(
     elif query_id in shared and not names_it:
         skip = SkipReason.SHARED
     return StreamCandidate(
-        found.place, query_id, (seen.run.name if seen else "") or called_after(found.place), standing.planned,
+        found.place, query_id, choose_name(seen.run.name if seen else "", found.place), standing.planned,
         standing.committed, _state(seen), seen.app.app_id if seen else "", folder, pipeline, skip,
     )  # fmt: skip
 

@@ -23,9 +23,10 @@ from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import EarlyEnd, SeenRun
 from recovery.eventlogs.values import RunState, is_row_setting
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
-from recovery.pipelines.client import PROGRAMS, PipelinesClient, StandstillProof
+from recovery.pipelines.client import PROGRAMS, PipelinesClient
 from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.folding import SILENT
+from recovery.pipelines.standstill import StandstillProof
 from recovery.streams import commands, files, noting, running, tailing
 from recovery.streams.settling import RequestedStart, StartOutcome, ending
 from recovery.streams.signs import SKEWED
@@ -50,6 +51,9 @@ PROOF_SECONDS: Final = 20.0
 EARLIER: Final = timedelta(seconds=30)
 """The driver's clock is another one: a run may seem to have begun so long before it was asked for."""
 LOST: Final = timedelta(minutes=1)
+"""A start command that nothing has begun to run for so long is not run any more."""
+CANNOT_RUN: Final = 126
+"""Exit code of a command that could not be run."""
 MOST_IDS: Final = 20
 STARTS: Final = 20
 ACTIVE: Final = ("RUNNING", "WAITING_FOR_RESOURCES")
@@ -234,10 +238,11 @@ class StreamsClient(PipelinesClient):
             query_id=held.standing.query_id,
             source=self._source(held.stream),
         )
-        start.save()
         if by_command and not is_look:
-            start.folder = commands.begin(held.stream.start)
-            start.save(update_fields=["folder"])
+            start.folder = commands.prepare_start(held.stream.start)
+        start.save()  # before the command runs: a worker that ends then leaves what tells of it
+        if start.folder:
+            commands.launch_start(start.folder)
         return start.update_id
 
     def prove_standstill(self, pipeline_id: str) -> StandstillProof:
@@ -254,12 +259,13 @@ class StreamsClient(PipelinesClient):
             return StandstillProof.RUNNING_COMMAND_ALONE if is_open else StandstillProof.RUNNING_COMMAND
         is_silent = bool(held.stands.updates) and held.stands.updates[0].state == SILENT
         why = doubt_of(held.seen, held.standing.committed, is_read=held.is_read)
-        if not why and alive is False:
+        has_ended = bool(held.seen) and held.seen[-1].run.state is not RunState.RUNNING
+        if not why and alive is False and has_ended:
             return StandstillProof.LOG_ENDED
         if not why and is_silent:
             return StandstillProof.NO_SIGN_OF_LIFE
         raise Refused(
-            f"{f'{why} So nothing' if why else 'Nothing'} tells whether {name} runs. Adopt it again with --event-log, "
+            f"{f'{why} So it' if why else 'It'} is not known whether {name} runs. Adopt it again with --event-log, "
             "or, as an admin, with --running.",
             code="standstill_unknown",
         )
@@ -269,7 +275,7 @@ class StreamsClient(PipelinesClient):
         if start is None:
             return ""
         return (
-            f"{START_NOW}, where you always start it: nothing is started from here. This step goes on by itself once "
+            f"{START_NOW} where you usually start it: nothing is started from here. This step goes on by itself once "
             "the event log shows how that run ended or that it waits for input, or once batch "
             f"{start.next_batch} is committed in {start.stream.checkpoint}."
         )
@@ -281,8 +287,8 @@ class StreamsClient(PipelinesClient):
         if held.stream.has_stop_command:
             return ""
         return (
-            "Stop the stream now, where you always stop it, and keep it from starting again: nothing is stopped from "
-            "here. This step goes on by itself once it is seen to have ended."
+            "Stop the stream now where you usually stop it, and keep it stopped: nothing is stopped from here. This "
+            "step waits about two minutes for that; after that, stop again."
         )
 
     def stop(self, pipeline_id: str) -> None:
@@ -374,7 +380,11 @@ class StreamsClient(PipelinesClient):
         alive = alive_by_log(seen, now) if by_command is None else by_command
         starts = list(stream.starts.order_by("-asked_at")[:STARTS])
         claimed = _claimed(starts, seen)
-        told = [self._of_start(s, claimed.get(s.pk), standing, alive, now) for s in starts]
+        told = [
+            # what the command answered before a start tells nothing of it
+            self._of_start(s, claimed.get(s.pk), standing, None if _is_older(noted, s) else alive, now)
+            for s in starts
+        ]
         told += _of_other_runs(starts, claimed, seen, by_command, now)
         if early_end is not None and not any(_is_of_start(early_end, start) for start in starts):
             told.append(told_of_early_end(early_end))
@@ -489,22 +499,12 @@ def _gone(checkpoint: str) -> str:
 
 
 def _begun(start: StreamStart) -> RequestedStart:
-    if not start.folder:
-        is_lost = not (start.by_hand or start.is_look) and timezone.now() - start.asked_at > LOST
-        says = "The worker ended before it could run the start command." if is_lost else ""
-        ended = 126 if is_lost else None
-        return RequestedStart(
-            start.asked_at, start.batch_before, start.is_look, start.by_hand, ended, None, says
-        )
-    told = commands.launched(start.folder)
+    told = commands.launched(start.folder) if start.folder else commands.StartCommandRun(None, None, "")
+    code, output = told.exit_code, told.output
+    if told.is_waiting and timezone.now() - start.asked_at > LOST:
+        code, output = CANNOT_RUN, "The worker ended before it could run the start command."
     return RequestedStart(
-        start.asked_at,
-        start.batch_before,
-        start.is_look,
-        start.by_hand,
-        told.exit_code,
-        told.took,
-        told.output,
+        start.asked_at, start.batch_before, start.is_look, start.by_hand, code, told.took, output
     )
 
 
@@ -534,6 +534,10 @@ def _read_logs(stream: Stream, index: tailing.LogIndex | None) -> tuple[list[See
     return seen, asked.early_end_of(stream.event_log, stream.query_ids, seen[-1])
 
 
+def _is_older(noted: running.RunningAnswer | None, start: StreamStart) -> bool:
+    return noted is not None and noted.at is not None and noted.at <= start.asked_at
+
+
 def _is_of_start(end: EarlyEnd, start: StreamStart) -> bool:
     """Is this what came of a start, which tells how it ended itself?"""
     began = tailing.moment_of(end.started_ms)
@@ -554,11 +558,14 @@ def _of_other_runs(
         if s.pk in claimed and _has_left_run(s, claimed[s.pk])
     }
     claimed_runs = {run.run.run_id for run in claimed.values()}
+    newest_open = next((run for run in reversed(seen) if run.run.state is RunState.RUNNING), None)
     for run in seen:
+        # what runs is the newest one: an older one without an end was killed
+        sure = alive if alive is False or run is newest_open else None
         if run.run.run_id in left:
-            yield told_since(run, now, left[run.run.run_id], alive=alive)
+            yield told_since(run, now, left[run.run.run_id], alive=sure)
         elif run.run.run_id not in claimed_runs:
-            yield told_of(run, now, alive=alive)
+            yield told_of(run, now, alive=sure)
 
 
 def _has_left_run(start: StreamStart, seen: SeenRun) -> bool:

@@ -61,6 +61,8 @@ MOST_WORDS: Final = 200
 LONGEST: Final = 8_000
 TAIL: Final = 2_000
 OUTPUT_SECONDS: Final = 0.1
+COMMAND_FILE: Final = "command.json"
+"""In the folder of a start command until something runs it."""
 
 
 class CommandFailed(RepriseError):
@@ -72,11 +74,12 @@ class CommandFailed(RepriseError):
 @dataclass(frozen=True)
 class StartCommandRun:
     """A start command, as its folder tells: `exit_code` None while it runs; `took`: how long it ran then; `output`: the
-    end of what it printed."""
+    end of what it printed. `is_waiting`: nothing has begun to run it."""
 
     exit_code: int | None
     took: timedelta | None
     output: str
+    is_waiting: bool = False
 
 
 def words_of(text: str, option: str) -> list[str]:
@@ -160,17 +163,22 @@ def stop(words: Sequence[str]) -> str:
     return output
 
 
-def begin(words: Sequence[str]) -> str:
-    """Run a start command beside this process. The folder in which its end is told. Raises OutcomeUnknown."""
+def prepare_start(words: Sequence[str]) -> str:
+    """The folder from which `launch_start` runs a start command, and in which its end is told. Raises Refused."""
+    order = {"words": confine(words), "environment": environment(), "cwd": str(Path.home())}
     folder = Path(settings.REPRISE_HOME) / "streams" / uuid.uuid4().hex
     folder.mkdir(parents=True, mode=0o700)
-    order = {"words": confine(words), "environment": environment(), "cwd": str(Path.home())}
-    command = folder / "command.json"
+    command = folder / COMMAND_FILE
     command.touch(mode=0o600)
     command.write_text(json.dumps(order))
+    return str(folder)
+
+
+def launch_start(folder: str) -> None:
+    """Run a start command beside this process. Raises OutcomeUnknown."""
     try:
         subprocess.run(
-            [sys.executable, launch.__file__, str(folder)], env=environment(), start_new_session=True,
+            [sys.executable, launch.__file__, folder], env=environment(), start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LOOK_SECONDS,
             check=True,
         )  # fmt: skip
@@ -180,7 +188,6 @@ def begin(words: Sequence[str]) -> str:
             "start it again.",
             code="command_lost",
         ) from error
-    return str(folder)
 
 
 def launched(folder: str) -> StartCommandRun:
@@ -198,7 +205,7 @@ def launched(folder: str) -> StartCommandRun:
         output = (place / "output").read_bytes()[-launch.KEPT :].decode(errors="replace")
     except OSError:
         output = ""
-    return StartCommandRun(code, took, cleansing.cleanse_text(output))
+    return StartCommandRun(code, took, cleansing.cleanse_text(output), (place / COMMAND_FILE).exists())
 
 
 def confine(words: Sequence[str], *, entered: int | None = None) -> list[str]:

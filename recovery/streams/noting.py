@@ -40,4 +40,4 @@ def note_signs(streams: Iterable[Stream], seen: Mapping[int, Sequence[SeenRun]])
 def problems_of(folders: Iterable[str]) -> dict[str, FolderProblem]:
     """Of those folders of event logs that could not be read at the last look."""
     rows = LogFolder.objects.filter(folder__in=list(folders)).exclude(problem="")
-    return {row.folder: FolderProblem(row.folder, row.problem, row.problem_since) for row in rows}
+    return {row.folder: FolderProblem(row.folder, row.problem, row.problem_since, row.log) for row in rows}

@@ -18,10 +18,10 @@ from recovery.streams import tailing
 from recovery.streams.actions import (
     RUNNERS,
     StreamDetails,
-    called_after,
     check_places,
     check_recover,
     check_workspace,
+    choose_name,
     find_adopted,
     read_plain,
     spelled_place,
@@ -112,9 +112,8 @@ def preview_stream(*, checkpoint: str, said: StreamDetails, by: Actor) -> Previe
         standing = standing_of(place)
         logs = _logs_of(report.query_id or "", said, known, workspace, by)
         sink = _sink_of(said, known, logs, report, by)
-    name = (
-        known.pipeline.name if known else (logs.newest.run.name if logs.newest else "") or called_after(place)
-    )
+    query_name = logs.newest.run.name if logs.newest else ""
+    name = known.pipeline.name if known else choose_name(query_name, place)
     return Preview(
         place=place,
         report=report,

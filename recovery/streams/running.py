@@ -57,7 +57,7 @@ class RunningAnswer:
 
 def answer_of(stream: Stream) -> RunningAnswer:
     """As it was kept last; NOT_ASKED for a stream without the command."""
-    if not stream.running:
+    if not stream.has_running_command:
         return RunningAnswer(RunningStatus.NOT_ASKED)
     return RunningAnswer(RunningStatus(stream.running_answer), stream.running_asked_at, stream.running_says)
 

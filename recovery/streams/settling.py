@@ -29,13 +29,13 @@ NOTHING_BEGAN: Final = (
     "Nothing shows that it began: the start command ended with 0, and since then nothing runs, no event log tells of a "
     "run, and no batch was committed."
 )
-NO_END: Final = "It began, and nothing runs any more: its event log has no end, and no batch was committed."
+NO_END: Final = "The stream began and no longer runs: its event log has no end, and no batch was committed."
 
 
 @dataclass(frozen=True)
 class RequestedStart:
     """A start, as it was asked for. `command_ended`: the exit code, None while it runs or where there is none;
-    `command_seconds`: how long it ran, `output`: the end of what it printed."""
+    `command_took`: how long it ran, `output`: the end of what it printed."""
 
     at: datetime
     batch_before: int | None
@@ -120,7 +120,9 @@ def _gone(
     if begun.command_ended is None and not begun.by_hand:
         return WAITING  # the command is still at it
     took = begun.command_took or timedelta()
-    came, is_late = _came(begun, standing), since - took > NO_SIGN
+    # a person starts it whenever that suits
+    late = _quiet(standing, now) if begun.by_hand else since - took
+    came, is_late = _came(begun, standing), late > NO_SIGN
     if standing.is_open and (took >= FOREGROUND or is_late):
         return StartOutcome("FAILED", f"{_left_open(standing)} {begun.output[-4000:]}".rstrip())
     if standing.is_open:

@@ -20,15 +20,17 @@ SKEWED: Final = timedelta(minutes=2)
 
 class SignCode(StrEnum):
     """SILENT: its log has no end, and has not grown for long. LOGS_GONE: the folder of event logs is not there;
-    LOGS_AWAY: it cannot be read. LOG_CLEANED: the log of its newest run was removed before its end was read;
-    LOG_PART_CLEANED: some files of a rolling one were. LOG_CORRUPT: a log cannot be read on; LOG_HALF: its last line
-    has no end. CLOCKS_APART: the driver's clock differs from ours. TWO_ATTEMPTS: two attempts of one application have
-    no end. RUNNING_UNKNOWN: the running command does not answer; RUNNING_DIFFERS: it answers that nothing runs while
-    the log grows. PYTHON_NOT_USED: its program is studied by another Python than the one that was named."""
+    LOGS_AWAY: it cannot be read; LOG_AWAY: a log in it cannot be. LOG_CLEANED: the log of its newest run was removed
+    before its end was read; LOG_PART_CLEANED: some files of a rolling one were. LOG_CORRUPT: a log cannot be read on;
+    LOG_HALF: its last line has no end. CLOCKS_APART: the driver's clock differs from ours. TWO_ATTEMPTS: two attempts
+    of one application have no end. RUNNING_UNKNOWN: the running command does not answer; RUNNING_DIFFERS: it answers
+    that nothing runs while the log grows. PYTHON_NOT_USED: its program is studied by another Python than the one that
+    was named."""
 
     SILENT = "stream_silent"
     LOGS_GONE = "event_logs_gone"
     LOGS_AWAY = "event_logs_unreadable"
+    LOG_AWAY = "event_log_unreadable"
     LOG_CLEANED = "event_log_cleaned_up"
     LOG_PART_CLEANED = "event_log_part_cleaned_up"
     LOG_CORRUPT = "event_log_corrupt"
@@ -59,11 +61,13 @@ def sign_from(stored: Any) -> Sign:
 
 @dataclass(frozen=True)
 class FolderProblem:
-    """Why a folder of event logs could not be read: `code` of the refusal, since when."""
+    """Why a folder of event logs could not be read: `code` of the refusal, since when; `log`: the one that could not
+    be, "" for all."""
 
     folder: str
     code: str
     since: datetime | None
+    log: str = ""
 
 
 def signs_of(
@@ -88,6 +92,8 @@ def sign_of_python(named: str, own: Path) -> Sign | None:
 def _of_folder(problem: FolderProblem | None) -> Sign | None:
     if problem is None:
         return None
+    if problem.log:
+        return Sign(SignCode.LOG_AWAY, _iso(problem.since), {"folder": problem.folder, "log": problem.log})
     code = SignCode.LOGS_GONE if problem.code == "no_event_logs" else SignCode.LOGS_AWAY
     return Sign(code, _iso(problem.since), {"folder": problem.folder, "why": problem.code})
 
@@ -110,7 +116,7 @@ def _of_silence(
     newest: SeenRun, answer: RunningAnswer, problem: FolderProblem | None, now: datetime
 ) -> Sign | None:
     is_known = answer.alive is not None and answer.is_fresh(now)
-    if not _is_open(newest) or newest.is_gone or is_known or problem is not None:
+    if not _is_open(newest) or newest.is_gone or is_known or (problem is not None and not problem.log):
         return None
     if newest.moved_at is None or now - newest.moved_at <= SILENT_AFTER:
         return None
@@ -173,7 +179,7 @@ def _of(says: str, do: str) -> Callable[[Mapping[str, str]], tuple[str, str]]:
 _WORDS: Final[Mapping[SignCode, Callable[[Mapping[str, str]], tuple[str, str]]]] = {
     SignCode.SILENT: _of(
         "Application {application} has no end in its event log, and the log has not grown for more than 10 min.",
-        "Look whether its driver lives. A killed driver writes no end.",
+        "Check whether its driver is alive. A killed driver writes no end.",
     ),
     SignCode.PYTHON_NOT_USED: _of(
         "{python} is kept and not used: the server studies programs with its own Python and Spark.",
@@ -181,19 +187,23 @@ _WORDS: Final[Mapping[SignCode, Callable[[Mapping[str, str]], tuple[str, str]]]]
         "name any Python.",
     ),
     SignCode.LOGS_GONE: _of(
-        "The folder of event logs {folder} is not there any more. The state shown is the last one that was read.",
+        "The folder of event logs {folder} no longer exists. The state shown is the last one that was read.",
         "Put the folder back, or name another one for this stream.",
     ),
     SignCode.LOGS_AWAY: _of(
         "The folder of event logs {folder} cannot be read. The state shown is the last one that was read.",
         "Test the workspace in Settings: its answer names what is missing.",
     ),
+    SignCode.LOG_AWAY: _of(
+        "Event log {log} in {folder} cannot be read, and perhaps others. It may be this stream's.",
+        "Let the console's user read it (Spark writes logs with mode 660), or move it away.",
+    ),
     SignCode.LOG_CLEANED: _of(
         "Event log {log} was removed before its end was read, so how application {application} ended is not known.",
         "Let the clean-up keep logs for longer than a poll takes.",
     ),
     SignCode.LOG_PART_CLEANED: _of(
-        "Of rolling event log {log}, {files} files were removed before they were read: batches in them are not shown.",
+        "Files of rolling event log {log} were removed before they were read ({files}): batches in them are not shown.",
         "Nothing is lost in the stream. Let the clean-up keep more files.",
     ),
     SignCode.LOG_CORRUPT: _of(
@@ -202,23 +212,23 @@ _WORDS: Final[Mapping[SignCode, Callable[[Mapping[str, str]], tuple[str, str]]]]
     ),
     SignCode.LOG_HALF: _of(
         "The last line of event log {log} is half written: its driver was cut off, or the store shows the rest late.",
-        "Nothing. The line is read once it is whole.",
+        "Wait: Reprise reads the line once it is whole.",
     ),
     SignCode.CLOCKS_APART: _of(
         "The clock of application {application} is about {minutes} min {way} of this console's, or its log comes late. "
         "Times shown are corrected.",
-        "Set both clocks by one time service.",
+        "Synchronise both clocks with one time service.",
     ),
     SignCode.TWO_ATTEMPTS: _of(
         "Attempts {other} and {newest} of application {application} both have no end in their event logs.",
         "Make sure that attempt {other} is dead: two drivers must not write to one checkpoint.",
     ),
     SignCode.RUNNING_UNKNOWN: _of(
-        "The running command does not tell whether the stream runs.",
+        "It is not known whether the stream runs: its running command does not say.",
         "An admin can correct the command: {why}",
     ),
     SignCode.RUNNING_DIFFERS: _of(
         "The running command reports no run, and the event log of application {application} has grown since.",
-        "Look whether the command asks for the right program.",
+        "Check that the command looks for the right program.",
     ),
 }

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from recovery.errors import RepriseError
@@ -36,41 +36,45 @@ AT_ONCE: Final = 5_000
 """Lines of one log that are read before what they say is kept."""
 SECONDS: Final = 10.0
 """So long one look reads, at most; the next one goes on."""
+LOG_UNREADABLE: Final = "log_unreadable"
+"""`LogFolder.problem` where the folder can be listed, and a log in it cannot be read."""
 WATCHED: Final = timedelta(minutes=2)
 """A folder that was looked at so short a time before tells when a line was written."""
 QUIET: Final = timedelta(hours=1)
 MOST_EARLY: Final = 5
 """So many of the newest logs are looked at for an application that ended early."""
+_NEWEST: Final = F("mtime_ms").desc(nulls_last=True)
+"""Of a log that is still being read, or whose store gives no time, none is known."""
 RARELY: Final = timedelta(minutes=1)
 """A rolling log that has been quiet for `QUIET` is looked into so often: its folder does not tell that it grew."""
 
 
 def catch_up(folder: str, *, seconds: float = SECONDS) -> bool:
     """Read what was written to the logs of a folder since the last look, the newest logs first. Answers whether all of
-    it was read. What hinders it is kept too. Raises Unreachable, Refused, WrongUse."""
+    it was read. What hinders it is kept too: one log that cannot be read does not hide the others. Raises Unreachable,
+    Refused, WrongUse where the folder cannot be listed."""
     until, now = time.monotonic() + seconds, timezone.now()
     known_folder = LogFolder.objects.filter(folder=folder).first()
     try:
         logs = list_logs(folder)
     except RepriseError as error:
-        _note_problem(known_folder or LogFolder(folder=folder), error, now)
+        _note_problem(folder, error.code, error.sentence)
         raise
     fields = ("name", "mtime_ms", "size", "is_done", "read_at", "moved_at", "is_gone")
     known = {row["name"]: row for row in EventLog.objects.filter(folder=folder).values(*fields)}
     before = known_folder.looked_at if known_folder else None
     since = before if before and now - before < WATCHED else None
     _note_gone(folder, logs, known)
-    is_whole = _read_all(folder, logs, known, until, since)
-    LogFolder.objects.update_or_create(
-        folder=folder,
-        defaults={
-            "looked_at": now if is_whole else None,
-            "problem": "",
-            "says": "",
-            "problem_since": None,
-        },
-    )
-    return is_whole
+    is_whole, unread = _read_all(folder, logs, known, until, since)
+    looked_at = now if is_whole else None
+    LogFolder.objects.update_or_create(folder=folder, defaults={"looked_at": looked_at})
+    missed = [(log, refusal) for log, refusal in unread if not _is_old(log, now)]
+    if missed:
+        log, refusal = missed[0]
+        _note_problem(folder, LOG_UNREADABLE, refusal.sentence, log=log.name)
+    else:
+        LogFolder.objects.filter(folder=folder).update(problem="", says="", log="", problem_since=None)
+    return is_whole and not missed
 
 
 def _read_all(
@@ -79,23 +83,32 @@ def _read_all(
     known: Mapping[str, Mapping[str, Any]],
     until: float,
     since: datetime | None,
-) -> bool:
-    now = timezone.now()
+) -> tuple[bool, list[tuple[ListedEventLog, RepriseError]]]:
+    """Was every log read that can be; and those that cannot be, the newest first."""
+    now, unread = timezone.now(), list[tuple[ListedEventLog, RepriseError]]()
     for log in logs:
         row = known.get(log.name)
         if row is not None and _is_same(log, row, now):
             continue
         if time.monotonic() >= until:
-            return False
+            return False, unread
         try:
             with transaction.atomic():
                 is_whole = _read(folder, log, until, since)
+        except RepriseError as error:  # somebody else's log, by its rights
+            unread.append((log, error))
+            continue
         except BROKEN:  # other people's data: one log must not hide all others
             bugs.exception("An event log could not be followed.")
             is_whole = _give_up(folder, log, now)
         if not is_whole:
-            return False
-    return True
+            return False, unread
+    return True, unread
+
+
+def _is_old(log: ListedEventLog, now: datetime) -> bool:
+    """Has nothing been written to a log for so long that it tells of nothing that runs? A rolling one does not tell."""
+    return not log.is_rolling and log.mtime_ms is not None and now - moment_of(log.mtime_ms) > QUIET
 
 
 def _give_up(folder: str, log: ListedEventLog, now: datetime) -> bool:
@@ -113,9 +126,10 @@ def _give_up(folder: str, log: ListedEventLog, now: datetime) -> bool:
     return True
 
 
-def _note_problem(row: LogFolder, error: RepriseError, now: datetime) -> None:
-    row.problem, row.says = error.code, error.sentence[:1000]
-    row.problem_since = row.problem_since or now
+def _note_problem(folder: str, code: str, says: str, *, log: str = "") -> None:
+    row = LogFolder.objects.filter(folder=folder).first() or LogFolder(folder=folder)
+    row.problem, row.says, row.log = code, says[:1000], log[:MOST_NAME]
+    row.problem_since = row.problem_since or timezone.now()
     row.save()
 
 
@@ -155,6 +169,7 @@ def _read(folder: str, log: ListedEventLog, until: float, since: datetime | None
             "mtime_ms": None if more else log.mtime_ms,
             "size": None if more else log.size,
             "is_done": tail.is_done,
+            "is_whole": not more,
             "queries": f",{','.join(queries)}," if queries else "",
             "application": tail.app.name,
             "tail": tail.as_json(),
@@ -170,8 +185,9 @@ def _read(folder: str, log: ListedEventLog, until: float, since: datetime | None
 def _moved_at(
     row: EventLog | None, log: ListedEventLog, tail: LogProgress, *, has_grown: bool, now: datetime
 ) -> datetime | None:
-    """When the log was seen to grow. What was there before the first look grew when its store wrote it."""
-    if row is not None and row.moved_at is not None:
+    """When the log was seen to grow. What was there before the first look grew when its store wrote it, also where it
+    takes several looks to read that."""
+    if row is not None and row.moved_at is not None and row.is_whole:
         return now if has_grown else row.moved_at
     written_ms = log.mtime_ms if log.mtime_ms is not None and not log.is_rolling else tail.app.last_ms
     return None if written_ms is None else min(now, moment_of(written_ms))
@@ -182,7 +198,7 @@ def _skew_ms(
 ) -> int:
     """An event that came between two looks bears a time between them, unless its clock is another one."""
     known, last = row.skew_ms if row else 0, tail.app.last_ms
-    was_whole = row is None or row.mtime_ms is not None
+    was_whole = row is None or row.is_whole
     if since is None or last is None or last == before.app.last_ms or not was_whole:
         return known
     begin, end, off = since.timestamp() * 1000, now.timestamp() * 1000, SKEWED.total_seconds() * 1000
@@ -248,7 +264,7 @@ def _find_early_end(
     logs: Collection[NamedLog], query_ids: Collection[str], newest: SeenRun
 ) -> EarlyEnd | None:
     keys = [] if newest.app.name in NAMES_OF_ANY else list_early_logs(logs, query_ids)
-    rows = EventLog.objects.filter(pk__in=keys, is_done=True).order_by("-mtime_ms") if keys else ()
+    rows = EventLog.objects.filter(pk__in=keys, is_done=True).order_by(_NEWEST) if keys else ()
     ends = [
         EarlyEnd(tail_from(row.tail).app, row.name, timedelta(milliseconds=row.skew_ms))
         for row in rows[:MOST_EARLY]
@@ -287,7 +303,7 @@ def _by_our_clock(run: Run, skew_ms: int) -> Run:
 
 def query_at(folder: str, checkpoint: str) -> str:
     """The newest query of which a plan names this checkpoint; "" for none: a query without state names it nowhere."""
-    rows = EventLog.objects.filter(folder=folder).exclude(queries="").order_by("-mtime_ms")
+    rows = EventLog.objects.filter(folder=folder).exclude(queries="").order_by(_NEWEST)
     for row in rows.iterator(chunk_size=50):
         for run in reversed(tail_from(row.tail).app.runs):
             if run.checkpoint and plain_place(run.checkpoint) == plain_place(checkpoint):

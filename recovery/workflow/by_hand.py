@@ -164,12 +164,14 @@ def stop_first(*, flow: Flow, recovery_id: int, by: Actor, say: Say, timeout: fl
         return
     step = actions.request_stop(recovery_id=recovery_id, by=by)
     say(f"Stopping {'stream' if flow.pipeline.workspace.has_streams else 'pipeline'} {flow.pipeline.name}.")
-    _wait_for_step(step.pk, time.monotonic() + timeout)
+    _wait_for_step(step.pk, time.monotonic() + timeout, say)
 
 
-def _wait_for_step(step_id: int, until: float) -> None:
+def _wait_for_step(step_id: int, until: float, say: Say) -> None:
+    said: dict[int, int] = {}
     while True:
         step = Step.objects.get(pk=step_id)
+        _say_news(step, said, say)
         if step.state == "done":
             return
         if step.state == "failed" or (step.state == "unknown" and step.evidence):
@@ -179,27 +181,32 @@ def _wait_for_step(step_id: int, until: float) -> None:
         time.sleep(0.1)
 
 
+def _say_news(step: Step, said: dict[int, int], say: Say) -> None:
+    """Say the lines of a step's log that are new. `said`: how many were said of each step, kept here."""
+    for stamp, line in step.log[said.get(step.pk, 0) :]:
+        say(f"{stamp[11:19]}  {step.kind:<8} {line}")
+    said[step.pk] = len(step.log)
+
+
 def wait(recovery: Recovery, *, say: Say, timeout: float) -> Recovery:
     """Follow the steps until the recovery rests; say each line of their logs once.
 
     Raises Unreachable when no worker takes a step, or when the time is over (the recovery goes on).
     """
-    told: dict[int, int] = {}
+    said: dict[int, int] = {}
     until = time.monotonic() + timeout
     while True:
         recovery.refresh_from_db()
         steps = list(recovery.steps.all())
         for step in steps:
-            for stamp, line in step.log[told.get(step.pk, 0) :]:
-                say(f"{stamp[11:19]}  {step.kind:<8} {line}")
-            told[step.pk] = len(step.log)
+            _say_news(step, said, say)
         if _rests(recovery, steps):
             return recovery
         _worker_is_there(steps)
         if time.monotonic() > until:
             raise Unreachable(
                 f"{recovery.label} has not ended within {timeout:.0f} s. It goes on without this command; "
-                f"watch it with: execute {recovery.label} --wait."
+                f"watch it with: bin/manage execute {recovery.label} --wait."
             )
         time.sleep(0.1)
 

@@ -60,7 +60,18 @@ KINDS: Mapping[str, Any] = {
     "verify": verify,
     "rollback": rollback,
 }
-KEPT: Final = frozenset({"sink_files", "sink_marks", "others", "measured", "watched", "before_further"})
+KEPT: Final = frozenset(
+    {
+        "sink_files",
+        "sink_marks",
+        "others",
+        "measured",
+        "watched",
+        "before_further",
+        "listed",
+        "listed_together",
+    }
+)
 """What of a step's result its audit entry does not repeat."""
 LOOK_SECONDS: Final = 10.0
 """How long one answer may take of what a step waits for."""

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.errors import Refused, RepriseError
-from recovery.models import Recovery, Step
+from recovery.models import Step
 from recovery.people.roles import Actor
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow import broker, engine
@@ -42,7 +42,7 @@ def stop_and_prove(*, recovery_id: int, by: Actor) -> Step:
     recovery = get(recovery_id)
     with trying("step.stop", recovery, by) as attempted:
         broker.check()
-        step = _unknown(lock(recovery_id))
+        step = _hold_unknown(recovery_id)
         update = update_of(step)
         if not update:
             raise Refused(
@@ -51,7 +51,7 @@ def stop_and_prove(*, recovery_id: int, by: Actor) -> Step:
             )
         run = recovery.flow.pipeline.workspace.run_noun
         told = {"by": by.name, "at": timezone.now().isoformat()}
-        Step.objects.filter(pk=step.pk, fence=step.fence).update(result={**step.result, "stopping": told})
+        Step.objects.filter(pk=step.pk).update(result={**step.result, "stopping": told})
         broker.send_on_commit(tasks.stop_and_prove, step.pk, step.fence)
         attempted.done(f"Stop of {run} {update} asked for, then proof of what step {step.kind} did.")
     return step
@@ -66,12 +66,12 @@ def say_known(*, recovery_id: int, says: str, by: Actor) -> Step:
     recovery = get(recovery_id)
     text = " ".join(says.split())[:LONGEST]
     with trying("step.statement", recovery, by, reason=text) as attempted:
-        step = _unknown(lock(recovery_id))
+        step = _hold_unknown(recovery_id)
         if not text:
             raise Refused("Say what you have seen, and where. Others judge it later.", code="no_reason")
         statement = Statement(by.name, timezone.now().isoformat(), text)
         kept = [*step.result.get("statements", []), asdict(statement)]
-        Step.objects.filter(pk=step.pk, fence=step.fence).update(result={**step.result, "statements": kept})
+        Step.objects.filter(pk=step.pk).update(result={**step.result, "statements": kept})
         attempted.done(f"Of step {step.kind}, by word and not by proof: {text}", after=asdict(statement))
     step.refresh_from_db()
     return step
@@ -124,9 +124,13 @@ def _stop_and_read(step_id: int, fence: int) -> None:
     engine.probe_step(step_id, fence)
 
 
-def _unknown(recovery: Recovery) -> Step:
+def _hold_unknown(recovery_id: int) -> Step:
+    """The unknown step of a recovery, locked, so that what its probe finds meanwhile is kept. The step is locked before
+    its recovery, as when a step ends."""
+    recovery = get(recovery_id)
     only_in(recovery, "needs_attention")
-    step = stuck(recovery)
+    step = Step.objects.select_for_update().get(pk=stuck(recovery).pk)
+    only_in(lock(recovery_id), "needs_attention")
     if step.state != "unknown":
         raise Refused(f"Step {step.kind} is {step.state}: nothing about it is unknown.", code="not_unknown")
     return step

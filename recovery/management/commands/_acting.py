@@ -187,6 +187,12 @@ def read_change(options: Options, patch: Mapping[str, str] | None) -> ChoicesCha
     )
 
 
+def split_flow(options: Options) -> Options:
+    """`--flow NAME=STRATEGY` of one flow as `--flow NAME --strategy STRATEGY`."""
+    name, _, strategy = (options["flow"] or "").partition("=")
+    return {**options, "flow": name, "strategy": strategy} if strategy else options
+
+
 def flow_of(options: Options, by: Actor) -> Flow:
     """The flow that PIPELINE and --flow name, or a recovery as R-12, as the workspace has it now.
 

@@ -56,6 +56,7 @@ class Command(RepriseCommand):
     def answer(self, options: Options) -> CommandAnswer:
         if len(options["flows"]) > 1:
             return self._plan_together(options)
+        options = _acting.split_flow(options)
         if options["strategy"] == _ways.ALL:
             _ways.refuse_choices(options)
         flow = _acting.flow_of(options, self.actor)

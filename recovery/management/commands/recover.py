@@ -50,6 +50,7 @@ class Command(RepriseCommand):
     def answer(self, options: Options) -> CommandAnswer:
         if len(options["flows"]) > 1:
             return self._recover_together(options)
+        options = _acting.split_flow(options)
         flow = _acting.flow_of(options, self.actor)
         refuse_votes(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])

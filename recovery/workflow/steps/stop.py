@@ -4,16 +4,15 @@ Under a plan it proves that this still is so, and that nothing has moved since t
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from django.utils import timezone
 
 from recovery.contracts import codec
 from recovery.contracts.results import NotedFiles, StandstillResult, StoppedResult
-from recovery.errors import Refused
+from recovery.errors import NotFound, Refused
 from recovery.models import Step
-from recovery.pipelines import starters
-from recovery.pipelines.client import StandstillProof
+from recovery.pipelines import standstill, starters
 from recovery.pipelines.events import when
 from recovery.pipelines.starters import active_runs
 from recovery.pipelines.workspaces import client_for
@@ -26,14 +25,6 @@ from recovery.workflow.jobs_below import jobs_of_stop
 from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, StepWait, saw
 
 SECONDS = 120
-STANDSTILL: Final = {
-    StandstillProof.NO_ACTIVE_UPDATE: "no update is active",
-    StandstillProof.RUNNING_COMMAND: "the running command reports that it does not run",
-    StandstillProof.RUNNING_COMMAND_ALONE: "the running command reports that it does not run, and its event log, which "
-    "has no end, has stopped growing",
-    StandstillProof.LOG_ENDED: "its event log shows that its last run has ended",
-    StandstillProof.NO_SIGN_OF_LIFE: "its event log has no end, and no sign of life for ten minutes",
-}
 
 
 def run(context: Context) -> Mapping[str, Any] | StepWait:
@@ -49,7 +40,8 @@ def run(context: Context) -> Mapping[str, Any] | StepWait:
     holds.prove(context.recovery, context.client)
     proof = context.client.prove_standstill(context.pipeline_id)
     context.log(
-        f"Still stopped: {STANDSTILL[proof]}. Checkpoint, code and table are as sealed in {context.plan.hash[:8]}."
+        f"Still stopped: {standstill.WORDS[proof]}. "
+        f"Checkpoint, code and table are as sealed in {context.plan.hash[:8]}."
     )
     result = StandstillResult(
         proved=("checkpoint", "code", "sink", "active_update"),
@@ -105,8 +97,8 @@ def find_end(context: Context) -> str | None:
     context.watch.guard()
     if _seconds(context) > SECONDS - 10:
         raise Refused(
-            f"{', '.join(left)} is still active {SECONDS - 10} s after the stop began. "
-            "Look at it where it runs, then stop again.",
+            f"Still active {SECONDS - 10} s after the stop began: {', '.join(left)}. Stop it where it runs, then stop "
+            "again here.",
             code="still_active",
         )
     return None
@@ -117,10 +109,15 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     stopped = codec.read(StoppedResult, context.step.result).stopped
     if stopped is None:
         proof = context.client.prove_standstill(context.pipeline_id)
-        context.log(f"Nothing had to be stopped: {STANDSTILL[proof]}.")
+        context.log(f"Nothing had to be stopped: {standstill.WORDS[proof]}.")
         return {"was": "idle", "seconds": 0.0, "proof": proof.value}
-    update, seconds = context.client.get_update(context.pipeline_id, stopped), round(_seconds(context), 1)
-    run = context.run_noun
+    run, seconds = context.run_noun, round(_seconds(context), 1)
+    try:
+        update = context.client.get_update(context.pipeline_id, stopped)
+    except NotFound:  # of a stream that no event log tells of, what runs is an update only while it runs
+        proof = context.client.prove_standstill(context.pipeline_id)
+        context.log(f"Read back: {standstill.WORDS[proof]}. {seconds} s.")
+        return {"was": "running", "update_id": stopped, "seconds": seconds, "proof": proof.value}
     context.log(f"Read back: {run} {stopped} is {update.get('state')}, no {run} is active. {seconds} s.")
     return {"was": "running", "update_id": stopped, "ended": update.get("state"), "seconds": seconds}
 

@@ -48,7 +48,8 @@ def run(context: Context) -> StepWait | Mapping[str, object]:
     """Measure, then start the further update; a criterion not measured never passes. Rows that were added or
     deleted without an update need no further one.
 
-    A further update that an attempt before has started, and that no one has read back, is waited for: no second one.
+    A further update that an attempt before has noted, and that no one has read back, is waited for. One that it started
+    and could not note may run beside or before a second one: neither may add anything.
     """
     if context.contents.corrects_table:
         return _measure_correction(context)

@@ -10,6 +10,7 @@ from recovery.errors import Refused
 from recovery.models import AuditEntry, Flow, Person, RoleIn, Stream, Workspace
 from recovery.people.roles import Role
 from recovery.streams import actions, candidates, finding
+from recovery.streams.actions import choose_name
 from recovery.streams.finding import find_checkpoints
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
@@ -241,7 +242,23 @@ def test_what_somebody_else_adopts_meanwhile_is_not_adopted_twice(
 ) -> None:
     place = str(roots / "orders")
     assert run_json(monkeypatch, responder, "adopt", place)[0] == 0
-    monkeypatch.setattr(actions, "find_adopted", lambda place: None)
+    find = actions.find_adopted
+    answers = iter([None])
+    monkeypatch.setattr(actions, "find_adopted", lambda place: next(answers, find(place)))
     code, refused = run_json(monkeypatch, responder, "adopt", place)
     assert (code, refused["error"]["code"]) == (1, "adopted_meanwhile")
     assert Stream.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("query_name", "name"),
+    [
+        ("orders to lake", "orders to lake"),
+        ("", "orders"),
+        ("a/b", "orders"),
+        ("a`b", "orders"),
+        ("x" * 201, "orders"),
+    ],
+)
+def test_a_stream_is_named_as_its_query_where_that_can_be_a_name(query_name: str, name: str) -> None:
+    assert choose_name(query_name, "s3://lake/orders/_checkpoint") == name

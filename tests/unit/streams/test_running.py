@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recovery.errors import NotFound, Refused, Unreachable
+from recovery.errors import NotFound, OutcomeUnknown, Refused, Unreachable
 from recovery.eventlogs.values import ANSI, TIME_ZONE
 from recovery.models import Plan, Stream, StreamStart
 from recovery.people.roles import SYSTEM, Role
@@ -20,6 +20,7 @@ from recovery.pipelines.errors import ActiveUpdate
 from recovery.server import jail
 from recovery.server.jail import Protection
 from recovery.streams import commands
+from recovery.streams.client import LOST
 from tests.checkpoint_builder import Built
 from tests.stack import wait_for
 from tests.unit.eventlogs import logs
@@ -57,6 +58,41 @@ def test_a_start_command_runs_apart_and_what_it_printed_is_kept_without_our_secr
     )
     assert found[0]["event_type"] == "create_update"
     assert found[-1]["details"]["update_progress"]["state"] == "FAILED"
+
+
+def test_a_start_whose_outcome_is_unknown_is_not_said_to_have_failed(
+    checkpoint: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launcher did not answer in time: the program may run."""
+    stream, client = adopted(checkpoint, start=python(""), running=python("raise SystemExit(1)"))
+    key = stream.pipeline.pipeline_id
+
+    def lose(_: str) -> None:
+        raise OutcomeUnknown("No answer.", code="command_lost")
+
+    monkeypatch.setattr(commands, "launch_start", lose)
+    with pytest.raises(OutcomeUnknown):
+        client.start_update(key)
+    start = StreamStart.objects.get()
+    StreamStart.objects.update(asked_at=start.asked_at - 2 * LOST)
+    for is_waiting, state in ((False, "WAITING_FOR_RESOURCES"), (True, "FAILED")):
+        command = Path(start.folder, commands.COMMAND_FILE)
+        command.touch() if is_waiting else command.unlink(missing_ok=True)
+        assert client.get_update(key, start.update_id)["state"] == state
+
+
+def test_a_start_that_is_refused_leaves_no_start(checkpoint: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, client = adopted(checkpoint, start=python(""), running=python("raise SystemExit(1)"))
+
+    def refuse(_: object) -> str:
+        raise Refused("No place.", code="no_confinement")
+
+    monkeypatch.setattr(commands, "prepare_start", refuse)
+    for _ in range(2):
+        with pytest.raises(Refused) as refusal:
+            client.start_update(stream.pipeline.pipeline_id)
+        assert refusal.value.code == "no_confinement"
+    assert not StreamStart.objects.exists()
 
 
 REACHES = """
@@ -134,7 +170,9 @@ def test_what_a_start_command_leaves_running_goes_on_until_the_stop_command_ends
     sleeper = (
         f"import subprocess; p = subprocess.Popen(['sleep', '60']); open({str(pid)!r}, 'w').write(str(p.pid))"
     )
-    folder = commands.begin([sys.executable, "-c", sleeper])
+    folder = commands.prepare_start([sys.executable, "-c", sleeper])
+    assert commands.launched(folder).is_waiting
+    commands.launch_start(folder)
     assert wait_for(lambda: commands.launched(folder).exit_code == 0 and pid.read_text(), "it was started")
     running = ["kill", "-0", pid.read_text()]
     assert commands.is_running(running)

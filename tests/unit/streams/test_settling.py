@@ -79,6 +79,9 @@ SENT_OFF = {"command_ended": 0, "command_took": timedelta(seconds=1)}
         (begun(9_000, by_hand=True), run(RunState.RUNNING), standing(4, 4), True, "RUNNING"),
         (begun(9_000, by_hand=True), run(RunState.RUNNING, idle_s=2), standing(4, 4), True, "COMPLETED"),
         (begun(9_000, by_hand=True), None, standing(4, 4), True, "RUNNING"),
+        # ... or a batch is under way, and the only log that is there is of the run before
+        (begun(9_000, by_hand=True), None, standing(6, 5, quiet_s=5), False, "WAITING_FOR_RESOURCES"),
+        (begun(9_000, by_hand=True), None, standing(6, 5, quiet_s=200), False, "FAILED"),
         # a look at what runs
         (begun(5, is_look=True), None, standing(5, 5), True, "RUNNING"),
         (begun(15, is_look=True), None, standing(5, 5), True, "COMPLETED"),

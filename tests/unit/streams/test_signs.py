@@ -57,6 +57,9 @@ CASES: dict[str, tuple[tuple[SeenRun, ...], FolderProblem | None, RunningAnswer,
     ),
     "quiet after its end": ((replace(WELL, run=ENDED, moved_at=ago(60)),), None, NO_ANSWER, ()),
     "folder gone": ((replace(WELL, moved_at=ago(11)),), GONE, NO_ANSWER, (SignCode.LOGS_GONE,)),
+    "a log not readable": (
+        (replace(WELL, moved_at=ago(11)),), replace(AWAY, log="app-9"), NO_ANSWER, (SignCode.LOG_AWAY, SignCode.SILENT),
+    ),
     "folder not readable": ((WELL,), AWAY, NO_ANSWER, (SignCode.LOGS_AWAY,)),
     "log cleaned up": ((replace(WELL, is_gone=True, moved_at=ago(60)),), None, NO_ANSWER, (SignCode.LOG_CLEANED,)),
     "log cleaned up after its end": ((replace(WELL, is_gone=True, run=ENDED),), None, NO_ANSWER, ()),
@@ -114,10 +117,30 @@ class TestFollowed:
         row.tail["app"]["settings"] = {}
         row.save()
         import_module("recovery.migrations.0040_read_logs_again").read_again(apps, None)
+        import_module("recovery.migrations.0041_application_of_a_log").complete_logs(apps, None)
         assert tailing.runs_of(str(place), [logs.QUERY]) == []
         again = self.seen(place)
         assert (again.run, again.app) == (seen.run, seen.app)
         assert again.app.settings
+
+    @pytest.mark.parametrize(
+        ("grew_ago", "is_whole"), [(timedelta(minutes=1), False), (timedelta(days=9), True)]
+    )
+    def test_a_log_that_cannot_be_read_hides_no_other(
+        self, grew_ago: timedelta, is_whole: bool, tmp_path: Path
+    ) -> None:
+        place = self.folder(tmp_path, logs.terminated("it failed"), logs.ended(), name="local-1")
+        os.mkfifo(place / "app-9")
+        at = (datetime.now(UTC) - grew_ago).timestamp()
+        os.utime(place / "app-9", (at, at))
+        os.utime(place / "local-1", (1_000, 1_000))
+        for _ in range(2):
+            assert tailing.catch_up(str(place)) is is_whole
+            assert self.seen(place).is_done
+            assert LogFolder.objects.get().log == ("" if is_whole else "app-9")
+        (place / "app-9").unlink()
+        assert tailing.catch_up(str(place)) is True
+        assert LogFolder.objects.get().problem == ""
 
     def test_a_log_that_is_cleaned_up_before_its_end_is_gone_and_may_come_back(self, tmp_path: Path) -> None:
         place = self.folder(tmp_path)

@@ -1,7 +1,9 @@
 """What proves that a stream stands still, and what becomes of a run that a recovery left going."""
 
+import itertools
 import json
 import os
+import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -9,10 +11,12 @@ import pytest
 from django.utils import timezone
 
 from recovery.errors import Refused
-from recovery.models import StreamStart
-from recovery.pipelines.client import StandstillProof
-from recovery.streams import updates
+from recovery.models import EventLog, Stream, StreamStart
+from recovery.pipelines.standstill import StandstillProof
+from recovery.streams import commands, tailing, updates
+from recovery.streams.running import RunningStatus, keep_answer
 from tests.checkpoint_builder import Built
+from tests.stack import wait_for
 from tests.unit.eventlogs import logs
 from tests.unit.streams.running_streams import (
     ASLEEP,
@@ -37,9 +41,69 @@ def test_what_proves_a_standstill_is_named_and_silence_is_no_end(checkpoint: Bui
         ({"event_log": silent}, StandstillProof.NO_SIGN_OF_LIFE),
         ({"event_log": ended}, StandstillProof.LOG_ENDED),
         (asleep, StandstillProof.RUNNING_COMMAND),
+        ({"running": ASLEEP}, StandstillProof.RUNNING_COMMAND),
     ):
         stream, client = adopted(checkpoint, **said)
         assert client.prove_standstill(stream.pipeline.pipeline_id) is proof
+
+
+def test_what_a_command_answered_minutes_ago_proves_no_standstill(checkpoint: Built) -> None:
+    """A person stops and starts it, and an admin named how to ask: it is asked now."""
+    stream, client = adopted(checkpoint, running=RUNS)
+    keep_answer(stream, RunningStatus.NOT_RUNNING)
+    with pytest.raises(Refused) as refusal:
+        client.prove_standstill(stream.pipeline.pipeline_id)
+    assert refusal.value.code == "still_active"
+
+
+def test_of_two_runs_without_an_end_the_newest_is_the_one_that_runs(
+    checkpoint: Built, tmp_path: Path
+) -> None:
+    folder = Path(write_log(tmp_path / "data" / "two", name="local-1.inprogress"))
+    os.utime(folder / "local-1.inprogress", (1_000, 1_000))
+    (folder / "local-2.inprogress").write_bytes(b"".join([*logs.started("local-2"), begun_run(OTHERS)]))
+    stream, client = adopted(checkpoint, event_log=str(folder), start=RUNS, running=RUNS)
+    listed = client.list_updates(stream.pipeline.pipeline_id)
+    assert [(u["update_id"], u["state"]) for u in listed] == [(OTHERS, "RUNNING"), (logs.RUN, "SILENT")]
+
+
+@pytest.mark.parametrize(("is_older", "state"), [(True, "WAITING_FOR_RESOURCES"), (False, "FAILED")])
+def test_what_a_command_answered_before_a_start_does_not_end_it(
+    is_older: bool, state: str, checkpoint: Built
+) -> None:
+    stream, client = adopted(checkpoint, start=python(""), running=ASLEEP)
+    asked = timezone.now() - timedelta(minutes=2, seconds=30)
+    folder = commands.prepare_start([sys.executable, "-c", ""])
+    commands.launch_start(folder)
+    wait_for(lambda: commands.launched(folder).exit_code == 0, "the start command ended")
+    start = StreamStart.objects.create(
+        stream=stream, update_id="start-1", asked_at=asked, folder=folder, batch_before=2, query_id=logs.QUERY
+    )
+    keep_answer(stream, RunningStatus.NOT_RUNNING)
+    if is_older:
+        Stream.objects.update(running_asked_at=asked - timedelta(seconds=1))
+    client.list_pipelines()
+    assert client.get_update(stream.pipeline.pipeline_id, start.update_id)["state"] == state
+
+
+def test_a_log_that_takes_several_looks_to_read_does_not_seem_to_grow(
+    checkpoint: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver is dead, and its log is long."""
+    log = write_log(tmp_path / "data" / "long", *map(logs.progress, range(9)), name="local-1.inprogress")
+    os.utime(tmp_path / "data" / "long" / "local-1.inprogress", (1_000, 1_000))
+    stream, client = adopted(checkpoint, event_log=log, start=python(""), running=ASLEEP)
+    EventLog.objects.all().delete()
+    monkeypatch.setattr(tailing, "AT_ONCE", 3)
+    clock = itertools.count()
+    monkeypatch.setattr(tailing.time, "monotonic", lambda: next(clock) / 2)
+    looks = 0
+    while not tailing.catch_up(log, seconds=2.0):
+        looks += 1
+        assert EventLog.objects.get().moved_at == tailing.moment_of(1_000_000)
+    monkeypatch.undo()
+    assert looks > 1
+    assert client.prove_standstill(stream.pipeline.pipeline_id) is StandstillProof.RUNNING_COMMAND_ALONE
 
 
 @pytest.mark.parametrize(

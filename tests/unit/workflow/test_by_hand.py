@@ -1,6 +1,7 @@
 """What commands find in their way: an open recovery in each state, and what it says to do."""
 
 import re
+import time
 from argparse import ArgumentParser
 from collections.abc import Callable
 from functools import partial
@@ -71,7 +72,7 @@ def test_a_pipeline_is_stopped_where_it_runs_and_where_something_can_start_it(
     row = recovery("diagnosing")
     monkeypatch.setattr(by_hand, "is_running", lambda flow: running)
     monkeypatch.setattr(by_hand, "can_start", lambda flow: starts)
-    monkeypatch.setattr(by_hand, "_wait_for_step", lambda step_id, until: None)
+    monkeypatch.setattr(by_hand, "_wait_for_step", lambda step_id, until, say: None)
     monkeypatch.setattr(broker, "check", lambda: None)
     by_hand.stop_first(flow=row.flow, recovery_id=row.pk, by=RESPONDER, say=lambda line: None)
     assert row.steps.filter(kind="stop").count() == stops
@@ -92,6 +93,34 @@ def test_the_options_of_a_plan_are_what_is_sealed(monkeypatch: pytest.MonkeyPatc
             strategy="rewind", default_strategy=True, key=("a", "b"), patch={"/p/q.py": "x = 1"}, confirmed=("0->1",)
         ),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "flow", "strategy"),
+    [
+        ("orders --flow returns=prime", "returns", "prime"),
+        ("orders --flow returns --strategy prime", "returns", "prime"),
+        ("orders", None, None),
+    ],
+)
+def test_one_flow_may_name_its_strategy_too(given: str, flow: str | None, strategy: str | None) -> None:
+    parser = ArgumentParser()
+    _acting.plan_options(parser)
+    options = _acting.split_flow(vars(parser.parse_args(given.split())))
+    assert (options["flow"], options["strategy"]) == (flow, strategy)
+
+
+def test_who_stops_by_command_reads_what_the_step_asks_of_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = recovery("diagnosing").steps.create(
+        kind="stop",
+        ordinal=1,
+        state="done",
+        idempotency_key="k",
+        log=[["2026-11-27T22:00:00", "Stop it now."]],
+    )
+    said: list[str] = []
+    by_hand._wait_for_step(step.pk, time.monotonic() + 5, said.append)
+    assert [line.split()[1:] for line in said] == [["stop", "Stop", "it", "now."]]
 
 
 def test_the_source_of_the_workspace_is_named_as_what_runs() -> None:
