@@ -4,14 +4,13 @@ Right: RECOVER in the stream's environment. MANAGE for the commands that start a
 an environment that asks for less than the workspace's.
 """
 
-import hashlib
 import json
 import os
 import re
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypedDict
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -27,21 +26,38 @@ from recovery.encryption import decrypted, encrypted
 from recovery.errors import NotFound, Refused, RepriseError, WrongUse
 from recovery.eventlogs.folders import list_logs
 from recovery.models import Flow, Pipeline, Stream, Workspace
+from recovery.models.stream import COMMAND
 from recovery.names import is_plain, shown
 from recovery.people.roles import ENVIRONMENTS, Actor, LacksRight, Right
 from recovery.pipelines.inventory import refresh
 from recovery.pipelines.workspaces import QUESTIONS, TOKEN
 from recovery.spark import programs_words as words
 from recovery.streams import commands, files, imports, tailing
+from recovery.streams.columns import StreamColumns
 from recovery.streams.sinks import Sink, check_named_sink, sink_by_log, sink_of
 
-RUNNERS: Final = ("by-hand", "command")
+RUNNERS: Final = ("by-hand", COMMAND)
 BUILT_IN: Final = "streams"
 """The workspace that is made with the first stream, where nobody has added one of its kind."""
 LONGEST: Final = 1000
 LOOK_SECONDS: Final = 5.0
 """So long its event logs are read at once, for the sink's name; a poll reads the rest."""
 MOST_ARGUMENTS: Final = 200
+StreamSpec = TypedDict(
+    "StreamSpec",
+    {
+        "name": str,
+        "tags": Mapping[str, str],
+        "catalog": str,
+        "schema": str,
+        "libraries": Sequence[Mapping[str, Mapping[str, str]]],
+        "root_path": str,
+        "clusters": Sequence[Mapping[str, Mapping[str, str]]],
+        "configuration": Mapping[str, str],
+        "x-reprise-dataset": str,
+    },
+)
+"""A stream as the settings of a pipeline, by the names of the Pipelines API."""
 
 
 @dataclass(frozen=True)
@@ -90,20 +106,24 @@ def adopt_stream(*, checkpoint: str, said: StreamDetails, by: Actor, is_one_of_m
             place = known.checkpoint
         environment = _environment(said, workspace, known, by)
         by.check(Right.RECOVER, environment)
-        values = _values(said, known, by)
-        if values["program"]:
-            _check_program(values["program"], by)
-        check_places((place, *(values[n] for n in ("sink", "event_log", "program"))), by)
+        columns = _choose_columns(said, StreamColumns.of_stream(known) if known else StreamColumns(), by)
+        if columns.program:
+            _check_program(columns.program, by)
+        check_places((place, columns.sink, columns.event_log, columns.program), by)
         with reach.reading(workspace):
             report = read_plain(place)
-            _readable(values)
-            sink = _sink(values, report, is_read=is_one_of_many)
+            _require_readable(columns)
+            sink = _find_sink(columns, report, is_read=is_one_of_many)
             if said.sink:
                 check_named_sink(sink, report)
             before = _described(known) if known else None
-            stream = _kept(
-                workspace, known, place, _name(said, known, place), environment, values, sink, report
-            )
+            columns = replace(columns, sink=sink.place or columns.sink)
+            query_ids = _query_of(place, columns.event_log, report)
+            spec = _spec(_name(said, known, place), environment, place, columns, sink)
+            if known is not None:
+                stream = _change_stream(known, columns, spec, query_ids)
+            else:
+                stream = _create_stream(workspace, place, columns, spec, query_ids)
         trying.environment = environment
         verb = "changed" if known else "adopted"
         trying.done(f"Stream {stream.pipeline.name} {verb}.", before=before, after=_described(stream))
@@ -285,55 +305,63 @@ def _check_weaker(wanted: str, now: str, by: Actor, *, is_known: bool) -> None:
         raise LacksRight(says, right=no.right, grant=no.grant, environment=no.environment) from no
 
 
-def _values(said: StreamDetails, known: Stream | None, by: Actor) -> dict[str, Any]:
-    """The columns of the stream as they shall be. Raises WrongUse, Refused, Denied."""
-    values: dict[str, Any] = {
-        name: getattr(known, name) if known else default
-        for name, default in (
-            ("sink", ""), ("event_log", ""), ("program", ""), ("arguments", []), ("spark_python", ""),
-            ("runner", "by-hand"), ("start", []), ("stop", []), ("running", []), ("owner", ""),
+def _choose_columns(said: StreamDetails, known: StreamColumns, by: Actor) -> StreamColumns:
+    """The columns of the stream as they shall be: `known` with what is said. Raises WrongUse, Refused, Denied."""
+    chosen = known
+    if said.event_log is not None:
+        chosen = replace(
+            chosen, event_log=spelled_place(said.event_log, "The event log") if said.event_log else ""
         )
-    }  # fmt: skip
-    for name, what in (("event_log", "The event log"), ("program", "The program")):
-        if (text := getattr(said, name)) is not None:
-            values[name] = spelled_place(text, what) if text else ""
+    if said.program is not None:
+        chosen = replace(chosen, program=spelled_place(said.program, "The program") if said.program else "")
     if said.sink is not None:
-        values["sink"] = spelled_place(said.sink, "The sink") if "/" in said.sink else said.sink.strip()[:400]
+        sink = spelled_place(said.sink, "The sink") if "/" in said.sink else said.sink.strip()[:400]
+        chosen = replace(chosen, sink=sink)
     if said.arguments is not None:
         if len(said.arguments) > MOST_ARGUMENTS:
             raise WrongUse(f"A program takes at most {MOST_ARGUMENTS} arguments here.")
-        values["arguments"] = list(said.arguments)
+        chosen = replace(chosen, arguments=tuple(said.arguments))
     if said.spark_python is not None:
-        values["spark_python"] = said.spark_python.strip()[:LONGEST]
+        chosen = replace(chosen, spark_python=said.spark_python.strip()[:LONGEST])
     if said.owner is not None:
-        values["owner"] = shown(said.owner.strip())[:200]
-    return {**values, **_runner_values(said, values, by)}
+        chosen = replace(chosen, owner=shown(said.owner.strip())[:200])
+    return _choose_runner(said, chosen, by)
 
 
-def _runner_values(said: StreamDetails, known: dict[str, Any], by: Actor) -> dict[str, Any]:
+def _choose_runner(said: StreamDetails, known: StreamColumns, by: Actor) -> StreamColumns:
     """Who starts and stops it, and by which words: those of an admin. Raises WrongUse, Refused, Denied."""
-    values = {name: known[name] for name in ("runner", "start", "stop", "running")}
     _check_commands(said, by)
-    for name in ("start", "stop", "running"):
-        if (text := getattr(said, name)) is not None:
-            values[name] = commands.words_of(text, f"--{name}") if text else []
+    chosen = replace(
+        known,
+        start=_split_command(said.start, "--start", known.start),
+        stop=_split_command(said.stop, "--stop", known.stop),
+        running=_split_command(said.running, "--running", known.running),
+    )
     if said.runner is not None and said.runner not in RUNNERS:
         raise WrongUse(f"A runner is one of {', '.join(RUNNERS)}.")
-    values["runner"] = said.runner or ("command" if values["start"] else values["runner"])
-    missing = tuple(f"--{name}" for name in ("start", "running") if not values[name])
-    if values["runner"] == "command" and missing:
+    chosen = replace(chosen, runner=said.runner or (COMMAND if chosen.start else chosen.runner))
+    needed = (("--start", chosen.start), ("--running", chosen.running))
+    missing = tuple(option for option, given in needed if not given)
+    if chosen.runner == COMMAND and missing:
         raise Refused(
             "Runner command needs --start and --running: without them nothing can be started or proven stopped.",
             code="commands_missing",
             flags=missing,
         )
-    return values
+    return chosen
+
+
+def _split_command(text: str | None, option: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Its words; `known` where nothing is said of it, none where it is taken away. Raises WrongUse."""
+    if text is None:
+        return known
+    return tuple(commands.split_command(text, option)) if text else ()
 
 
 def _check_commands(said: StreamDetails, by: Actor) -> None:
     """Raise Denied, naming the options and the way on, where commands are given by who may not write them down."""
     given = [f"--{name}" for name in ("start", "stop", "running") if getattr(said, name) is not None]
-    if said.runner == "command":
+    if said.runner == COMMAND:
         given.append("--runner command")
     if not given:
         return
@@ -369,26 +397,26 @@ def read_plain(place: str) -> CheckpointReport:
     return report
 
 
-def _readable(values: dict[str, Any]) -> None:
+def _require_readable(columns: StreamColumns) -> None:
     """The program and the logs that were named are there. Raises NotFound, Refused, Unreachable."""
-    if values["program"]:
-        files.program_files(values["program"], values["arguments"])
-    if values["event_log"]:
-        list_logs(values["event_log"])
+    if columns.program:
+        files.program_files(columns.program, columns.arguments)
+    if columns.event_log:
+        list_logs(columns.event_log)
 
 
-def _sink(values: dict[str, Any], report: CheckpointReport, *, is_read: bool) -> Sink:
+def _find_sink(columns: StreamColumns, report: CheckpointReport, *, is_read: bool) -> Sink:
     """Where it writes: as somebody said, else as its newest batch says in the event log, which `is_read` by now."""
-    if values["sink"]:
-        return sink_of(values["sink"])
-    if not values["event_log"]:
+    if columns.sink:
+        return sink_of(columns.sink)
+    if not columns.event_log:
         return Sink("", "")
     try:
         if not is_read:
-            tailing.catch_up(values["event_log"], seconds=LOOK_SECONDS)
+            tailing.catch_up(columns.event_log, seconds=LOOK_SECONDS)
     except RepriseError:
         return Sink("", "")
-    seen = tailing.runs_of(values["event_log"], [report.query_id] if report.query_id else [])
+    seen = tailing.runs_of(columns.event_log, [report.query_id] if report.query_id else [])
     return sink_by_log([batch for one in seen for batch in one.run.batches[-1:]])
 
 
@@ -418,43 +446,40 @@ def called_after(place: str) -> str:
     return (plain or parts or [""])[-1]
 
 
-def _kept(
-    workspace: Workspace,
-    known: Stream | None,
-    place: str,
-    name: str,
-    environment: str,
-    values: dict[str, Any],
-    sink: Sink,
-    report: CheckpointReport,
+def _change_stream(
+    known: Stream, columns: StreamColumns, spec: StreamSpec, query_ids: Sequence[str]
 ) -> Stream:
-    """The rows: the pipeline that stands for it, with one flow, and what was said."""
-    now = timezone.now()
-    values = {**values, "sink": sink.place or values["sink"]}
-    spec = _spec(name, environment, place, values, sink)
-    query_ids = list(
-        dict.fromkeys([*(known.query_ids if known else []), *_query_of(place, values["event_log"], report)])
-    )
-    if known is not None:
-        # The poll that follows moves it, by the same rule as a pipeline whose tag was changed (retagging).
-        Pipeline.objects.filter(pk=known.pipeline_id).update(name=name, spec=spec, gone=False)
-        Flow.objects.filter(pipeline=known.pipeline_id).update(
-            name=name, short=name.rsplit(".", 1)[-1], dataset=sink.dataset
-        )
-        Stream.objects.filter(pk=known.pk).update(**values, query_ids=query_ids)
-        return Stream.objects.select_related("pipeline").get(pk=known.pk)
+    """The rows of a stream that is on the list, as they shall be."""
+    # The poll that follows moves it, by the same rule as a pipeline whose tag was changed (retagging).
+    name, dataset = spec["name"], spec["x-reprise-dataset"]
+    Pipeline.objects.filter(pk=known.pipeline_id).update(name=name, spec=spec, gone=False)
+    Flow.objects.filter(pipeline=known.pipeline_id).update(name=name, short=_short(name), dataset=dataset)
+    ids = list(dict.fromkeys([*known.query_ids, *query_ids]))
+    Stream.objects.filter(pk=known.pk).update(**columns.as_values(), query_ids=ids)
+    return Stream.objects.select_related("pipeline").get(pk=known.pk)
+
+
+def _create_stream(
+    workspace: Workspace, place: str, columns: StreamColumns, spec: StreamSpec, query_ids: Sequence[str]
+) -> Stream:
+    """The rows of a new one: the pipeline that stands for it, with one flow, and what was said. Raises Refused."""
     _refuse_second(place)
+    now, name = timezone.now(), spec["name"]
     pipeline = Pipeline.objects.create(
-        workspace=workspace, pipeline_id=f"stream-{uuid.uuid4()}", name=name, environment=environment,
-        state="IDLE", spec=spec, seen_at=now,
+        workspace=workspace, pipeline_id=f"stream-{uuid.uuid4()}", name=name,
+        environment=spec["tags"]["environment"], state="IDLE", spec=spec, seen_at=now,
     )  # fmt: skip
     Flow.objects.create(
-        pipeline=pipeline, name=name, short=name.rsplit(".", 1)[-1], dataset=sink.dataset, flow_type="APPEND",
+        pipeline=pipeline, name=name, short=_short(name), dataset=spec["x-reprise-dataset"], flow_type="APPEND",
         updated_at=now,
     )  # fmt: skip
     return Stream.objects.create(
-        pipeline=pipeline, checkpoint=place, query_ids=query_ids, adopted_at=now, **values
+        pipeline=pipeline, checkpoint=place, query_ids=list(query_ids), adopted_at=now, **columns.as_values()
     )
+
+
+def _short(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
 
 
 def _refuse_second(place: str) -> None:
@@ -476,30 +501,22 @@ def _query_of(place: str, event_log: str, report: CheckpointReport) -> list[str]
     return [told] if told else []
 
 
-def _digest_of_runner(values: Mapping[str, object]) -> str:
-    """What starts and stops the stream and what tells that it stands still: a plan is approved with these, and void
-    with others."""
-    named = [values[name] for name in ("runner", "start", "stop", "running", "event_log")]
-    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
-
-
-def _spec(name: str, environment: str, place: str, values: dict[str, Any], sink: Sink) -> dict[str, Any]:
+def _spec(name: str, environment: str, place: str, columns: StreamColumns, sink: Sink) -> StreamSpec:
     """A pipeline's settings, as far as a plain stream has them. Its root is the folder that holds all of its files."""
-    program, variables = values["program"], commands.variables_of(values["start"])
-    read = files.program_files(program, values["arguments"]) if program else {}
-    root = imports.common_folder(list(read))
+    program, variables = columns.program, commands.variables_of(columns.start)
+    read = files.program_files(program, columns.arguments) if program else {}
     return {
         "name": name,
         "tags": {"environment": environment},
         "catalog": "spark_catalog",
         "schema": "default",
         "libraries": [{"file": {"path": program}}] if program else [],
-        "root_path": root,
+        "root_path": imports.common_folder(list(read)),
         "clusters": [{"spark_env_vars": variables}] if variables else [],
         "configuration": {
             words.ENGINE: words.PLAIN,
-            words.ARGUMENTS: json.dumps(values["arguments"]),
-            words.RUNNER: _digest_of_runner(values),
+            words.ARGUMENTS: json.dumps(columns.arguments),
+            words.RUNNER: columns.runner_digest,
             words.CHECKPOINT: place,
         },
         "x-reprise-dataset": sink.dataset,
@@ -508,9 +525,9 @@ def _spec(name: str, environment: str, place: str, values: dict[str, Any], sink:
 
 def _described(stream: Stream) -> dict[str, Any]:
     """A stream for the audit log."""
-    names = (
-        "checkpoint", "sink", "event_log", "program", "arguments", "spark_python", "runner", "start", "stop", "running",
-        "owner",
-    )  # fmt: skip
-    told = {name: getattr(stream, name) for name in names}
-    return {**told, "name": stream.pipeline.name, "environment": stream.pipeline.environment}
+    return {
+        "checkpoint": stream.checkpoint,
+        **StreamColumns.of_stream(stream).as_values(),
+        "name": stream.pipeline.name,
+        "environment": stream.pipeline.environment,
+    }

@@ -28,21 +28,21 @@ from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.folding import SILENT
 from recovery.pipelines.standstill import StandstillProof
 from recovery.streams import commands, files, noting, running, tailing
-from recovery.streams.settling import RequestedStart, StartOutcome, ending
+from recovery.streams.settling import RequestedStart, StartOutcome, judge_start
 from recovery.streams.signs import SKEWED
-from recovery.streams.standing import StreamProgress, standing_of
+from recovery.streams.standing import StreamProgress, read_progress
 from recovery.streams.updates import (
     StreamStatus,
     StreamUpdate,
     alive_by_log,
-    doubt_of,
+    build_early_failure,
+    build_update,
+    build_update_since,
     events_of,
+    find_standstill_doubt,
     is_growing,
     is_writing,
     newest_first,
-    told_of,
-    told_of_early_end,
-    told_since,
 )
 
 LOOK_SECONDS: Final = 4.0
@@ -68,13 +68,13 @@ _OF_UPDATE: Final = re.compile(r"update_id = '([^']{1,200})'")
 
 @dataclass(frozen=True)
 class StreamSnapshot:
-    """A stream as it was read: its row, where its checkpoint stands, its updates, and the runs that its logs have.
+    """A stream as it was read: its row, where its checkpoint is, its updates, and the runs that its logs have.
     `is_read`: all that its logs hold by now. `is_contradicted`: its running command reports no run, and its event log,
     which has no end, still grows; it counts as running then."""
 
     stream: Stream
     standing: StreamProgress
-    stands: StreamStatus
+    status: StreamStatus
     seen: tuple[SeenRun, ...] = ()
     is_read: bool = True
     is_contradicted: bool = False
@@ -96,7 +96,7 @@ class StreamsClient(PipelinesClient):
         return f"StreamsClient({self._workspace.name})"
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing is snapshot open."""
 
     # What is read
 
@@ -109,19 +109,19 @@ class StreamsClient(PipelinesClient):
                 self._quietly_catch_up(folder)
             index = tailing.LogIndex(folders)
             self._polled = {
-                s.pipeline.pipeline_id: self._held(s, is_exact=False, index=index) for s in streams
+                s.pipeline.pipeline_id: self._take_snapshot(s, is_exact=False, index=index) for s in streams
             }
-        noting.note_signs(streams, {held.stream.pk: held.seen for held in self._polled.values()})
-        return [self._answer(held) for held in self._polled.values()]
+        noting.note_signs(streams, {snapshot.stream.pk: snapshot.seen for snapshot in self._polled.values()})
+        return [self._answer(snapshot) for snapshot in self._polled.values()]
 
     def get_pipeline(self, pipeline_id: str) -> dict[str, Any]:
-        return self._answer(self._one(pipeline_id))
+        return self._answer(self._find_snapshot(pipeline_id))
 
     def list_updates(self, pipeline_id: str, limit: int = 25) -> list[dict[str, Any]]:
-        return [told.as_update() for told in self._one(pipeline_id).stands.updates[:limit]]
+        return [told.as_update() for told in self._find_snapshot(pipeline_id).status.updates[:limit]]
 
     def get_update(self, pipeline_id: str, update_id: str) -> dict[str, Any]:
-        return self._told(pipeline_id, update_id).as_update()
+        return self._find_update(pipeline_id, update_id).as_update()
 
     def events(
         self,
@@ -131,11 +131,11 @@ class StreamsClient(PipelinesClient):
         order_by: str | None = None,
         limit: int | None = 250,
     ) -> Iterator[dict[str, Any]]:
-        held, wanted = self._one(pipeline_id), _OF_UPDATE.search(filter or "")
-        told = [t for t in held.stands.updates if wanted is None or t.update_id == wanted[1]]
-        flow = held.pipeline.flows.first() if self._polled is None else None
-        dataset = flow.dataset if flow else str(held.pipeline.spec.get("x-reprise-dataset") or "")
-        name, key = held.pipeline.name, held.pipeline.pipeline_id
+        snapshot, wanted = self._find_snapshot(pipeline_id), _OF_UPDATE.search(filter or "")
+        told = [t for t in snapshot.status.updates if wanted is None or t.update_id == wanted[1]]
+        flow = snapshot.pipeline.flows.first() if self._polled is None else None
+        dataset = flow.dataset if flow else str(snapshot.pipeline.spec.get("x-reprise-dataset") or "")
+        name, key = snapshot.pipeline.name, snapshot.pipeline.pipeline_id
         found = [
             e for one in reversed(told) for e in events_of(one, pipeline_id=key, flow=name, dataset=dataset)
         ]
@@ -143,9 +143,9 @@ class StreamsClient(PipelinesClient):
 
     def update_row_settings(self, pipeline_id: str, update_id: str) -> Mapping[str, str] | None:
         """By its event log; None before a batch of it was seen there."""
-        held = self._one(pipeline_id)
-        run = next((told.run for told in held.stands.updates if told.update_id == update_id), None)
-        seen = next((one for one in held.seen if run is not None and one.run.run_id == run.run_id), None)
+        snapshot = self._find_snapshot(pipeline_id)
+        run = next((told.run for told in snapshot.status.updates if told.update_id == update_id), None)
+        seen = next((one for one in snapshot.seen if run is not None and one.run.run_id == run.run_id), None)
         if seen is None or seen.run.changed_row_settings is None:
             return None
         return seen.app.row_settings_of(seen.run)
@@ -219,27 +219,27 @@ class StreamsClient(PipelinesClient):
     def start_update(self, pipeline_id: str, **body: Any) -> str:
         """Start the stream by its command, or wait for a person who does; one that still runs after a start of this
         plan is looked at instead. Raises ActiveUpdate for any other that runs."""
-        held = self._one(pipeline_id)
-        if not held.standing.query_id:
-            raise Refused(_gone(held.stream.checkpoint), code="no_checkpoint")
-        active = next((t for t in held.stands.updates if t.state in ACTIVE), None)
-        is_look = held.stands.alive is True and _goes_on_from_us(held, timezone.now())
+        snapshot = self._find_snapshot(pipeline_id)
+        if not snapshot.standing.query_id:
+            raise Refused(_say_no_checkpoint(snapshot.stream.checkpoint), code="no_checkpoint")
+        active = next((t for t in snapshot.status.updates if t.state in ACTIVE), None)
+        is_look = snapshot.status.alive is True and _goes_on_from_us(snapshot, timezone.now())
         if not is_look and active is not None:
-            raise ActiveUpdate(f"{held.pipeline.name} runs already.", update_id=active.update_id)
-        by_command = held.stream.has_start_command
+            raise ActiveUpdate(f"{snapshot.pipeline.name} runs already.", update_id=active.update_id)
+        by_command = snapshot.stream.has_start_command
         start = StreamStart(
-            stream=held.stream,
+            stream=snapshot.stream,
             update_id=f"start-{uuid.uuid4()}",
             request_id=trace.current()[:64],
             asked_at=timezone.now(),
             by_hand=not by_command,
             is_look=is_look,
-            batch_before=held.standing.committed,
-            query_id=held.standing.query_id,
-            source=self._source(held.stream),
+            batch_before=snapshot.standing.committed,
+            query_id=snapshot.standing.query_id,
+            source=self._source(snapshot.stream),
         )
         if by_command and not is_look:
-            start.folder = commands.prepare_start(held.stream.start)
+            start.folder = commands.prepare_start(snapshot.stream.start)
         start.save()  # before the command runs: a worker that ends then leaves what tells of it
         if start.folder:
             commands.launch_start(start.folder)
@@ -248,18 +248,18 @@ class StreamsClient(PipelinesClient):
     def prove_standstill(self, pipeline_id: str) -> StandstillProof:
         """Raises Refused for a stream of which neither a log nor a command tells: one that waits for input leaves its
         checkpoint as quiet as one that has ended, and a checkpoint must not be changed below it."""
-        held = self._one(pipeline_id, seconds=PROOF_SECONDS)
-        name, alive = held.pipeline.name, held.stands.alive
-        if held.is_contradicted:
+        snapshot = self._find_snapshot(pipeline_id, seconds=PROOF_SECONDS)
+        name, alive = snapshot.pipeline.name, snapshot.status.alive
+        if snapshot.is_contradicted:
             raise Refused(_say_log_grows(name), code="log_still_grows")
         if alive:
             raise Refused(f"{name} runs.", code="still_active")
-        if alive is False and held.stream.has_running_command:
-            is_open = any(seen.run.state is RunState.RUNNING for seen in held.seen[-1:])
+        if alive is False and snapshot.stream.has_running_command:
+            is_open = any(seen.run.state is RunState.RUNNING for seen in snapshot.seen[-1:])
             return StandstillProof.RUNNING_COMMAND_ALONE if is_open else StandstillProof.RUNNING_COMMAND
-        is_silent = bool(held.stands.updates) and held.stands.updates[0].state == SILENT
-        why = doubt_of(held.seen, held.standing.committed, is_read=held.is_read)
-        has_ended = bool(held.seen) and held.seen[-1].run.state is not RunState.RUNNING
+        is_silent = bool(snapshot.status.updates) and snapshot.status.updates[0].state == SILENT
+        why = find_standstill_doubt(snapshot.seen, snapshot.standing.committed, is_read=snapshot.is_read)
+        has_ended = bool(snapshot.seen) and snapshot.seen[-1].run.state is not RunState.RUNNING
         if not why and alive is False and has_ended:
             return StandstillProof.LOG_ENDED
         if not why and is_silent:
@@ -281,10 +281,10 @@ class StreamsClient(PipelinesClient):
         )
 
     def asks_to_stop(self, pipeline_id: str) -> str:
-        held = self._one(pipeline_id)
-        if held.is_contradicted:
-            return _say_log_grows(held.pipeline.name)
-        if held.stream.has_stop_command:
+        snapshot = self._find_snapshot(pipeline_id)
+        if snapshot.is_contradicted:
+            return _say_log_grows(snapshot.pipeline.name)
+        if snapshot.stream.has_stop_command:
             return ""
         return (
             "Stop the stream now where you usually stop it, and keep it stopped: nothing is stopped from here. This "
@@ -293,12 +293,12 @@ class StreamsClient(PipelinesClient):
 
     def stop(self, pipeline_id: str) -> None:
         """Run the stop command where the stream may run; by hand a person does it, and what is seen then tells."""
-        held = self._one(pipeline_id)
-        if held.stream.has_stop_command and held.stands.alive is not False:
+        snapshot = self._find_snapshot(pipeline_id)
+        if snapshot.stream.has_stop_command and snapshot.status.alive is not False:
             try:
-                commands.stop(held.stream.stop)
+                commands.stop(snapshot.stream.stop)
             except commands.CommandFailed:
-                if not held.is_contradicted:  # else the driver may be dead: that leaves nothing to stop
+                if not snapshot.is_contradicted:  # else the driver may be dead: that leaves nothing to stop
                     raise
 
     def edit_pipeline(self, pipeline_id: str, spec: Mapping[str, Any]) -> None:
@@ -316,7 +316,7 @@ class StreamsClient(PipelinesClient):
         rows = Stream.objects.filter(pipeline__workspace=self._workspace)
         return rows.select_related("pipeline").order_by("pk")
 
-    def _one(self, pipeline_id: str, *, seconds: float = LOOK_SECONDS) -> StreamSnapshot:
+    def _find_snapshot(self, pipeline_id: str, *, seconds: float = LOOK_SECONDS) -> StreamSnapshot:
         if self._polled is not None:
             if pipeline_id not in self._polled:
                 raise NotFound(f"There is no stream {pipeline_id[:80]!r}.")
@@ -326,7 +326,7 @@ class StreamsClient(PipelinesClient):
             raise NotFound(f"There is no stream {pipeline_id[:80]!r}.")
         with self._reading():
             is_read = not stream.event_log or self._quietly_catch_up(stream.event_log, seconds)
-            return replace(self._held(stream, is_exact=True), is_read=is_read)
+            return replace(self._take_snapshot(stream, is_exact=True), is_read=is_read)
 
     def _quietly_catch_up(self, folder: str, seconds: float = LOOK_SECONDS) -> bool:
         """Whether all was read. A folder of logs that cannot be read leaves what is known as it is, which grows old."""
@@ -335,17 +335,19 @@ class StreamsClient(PipelinesClient):
         except RepriseError:
             return False
 
-    def _told(self, pipeline_id: str, update_id: str) -> StreamUpdate:
-        found = next((t for t in self._one(pipeline_id).stands.updates if t.update_id == update_id), None)
+    def _find_update(self, pipeline_id: str, update_id: str) -> StreamUpdate:
+        found = next(
+            (t for t in self._find_snapshot(pipeline_id).status.updates if t.update_id == update_id), None
+        )
         if found is None:
             raise NotFound(f"There is no update {update_id[:80]!r}.")
         return found
 
-    def _held(
+    def _take_snapshot(
         self, stream: Stream, *, is_exact: bool, index: tailing.LogIndex | None = None
     ) -> StreamSnapshot:
         try:
-            standing = standing_of(stream.checkpoint)
+            standing = read_progress(stream.checkpoint)
         except RepriseError:
             if is_exact:
                 raise
@@ -356,15 +358,15 @@ class StreamsClient(PipelinesClient):
         if is_exact and stream.has_running_command and running.may_run():
             runs = commands.is_running(stream.running)
             is_contradicted = not runs and is_growing(seen, timezone.now())
-        stands = self._stands(stream, standing, seen, early_end, True if is_contradicted else runs)
-        return StreamSnapshot(stream, standing, stands, tuple(seen), is_contradicted=is_contradicted)
+        status = self._judge_status(stream, standing, seen, early_end, True if is_contradicted else runs)
+        return StreamSnapshot(stream, standing, status, tuple(seen), is_contradicted=is_contradicted)
 
     def _note_query(self, stream: Stream, query_id: str) -> None:
         if query_id and query_id not in stream.query_ids:
             stream.query_ids = [*stream.query_ids, query_id][-MOST_IDS:]
             Stream.objects.filter(pk=stream.pk).update(query_ids=stream.query_ids)
 
-    def _stands(
+    def _judge_status(
         self,
         stream: Stream,
         standing: StreamProgress,
@@ -382,12 +384,12 @@ class StreamsClient(PipelinesClient):
         claimed = _claimed(starts, seen)
         told = [
             # what the command answered before a start tells nothing of it
-            self._of_start(s, claimed.get(s.pk), standing, None if _is_older(noted, s) else alive, now)
+            self._update_of_start(s, claimed.get(s.pk), standing, None if _is_older(noted, s) else alive, now)
             for s in starts
         ]
-        told += _of_other_runs(starts, claimed, seen, by_command, now)
+        told += _updates_of_other_runs(starts, claimed, seen, by_command, now)
         if early_end is not None and not any(_is_of_start(early_end, start) for start in starts):
-            told.append(told_of_early_end(early_end))
+            told.append(build_early_failure(early_end))
         if alive and not any(t.state in ACTIVE for t in told):
             since = starts[0].ended_at if starts and starts[0].ended_at else stream.running_since or now
             told.append(StreamUpdate(RUNNING_NOW, "RUNNING", int(since.timestamp() * 1000)))
@@ -396,7 +398,7 @@ class StreamsClient(PipelinesClient):
             told.append(StreamUpdate(STOPPED_NOW, "CANCELED", int(since.timestamp() * 1000)))
         return StreamStatus(newest_first(told), alive)
 
-    def _of_start(
+    def _update_of_start(
         self,
         start: StreamStart,
         seen: SeenRun | None,
@@ -406,7 +408,7 @@ class StreamsClient(PipelinesClient):
     ) -> StreamUpdate:
         run, asked_ms = seen.run if seen else None, int(start.asked_at.timestamp() * 1000)
         if not start.ended:
-            found = ending(_begun(start), run, standing, alive, now)
+            found = judge_start(_begun(start), run, standing, alive, now)
             if found.state in ("COMPLETED", "FAILED"):
                 self._note_end(start, found, run.run_id if run else "", now)
             state, failure = found.state, found.failure
@@ -432,13 +434,13 @@ class StreamsClient(PipelinesClient):
         except (RepriseError, UnicodeDecodeError):
             return {}
 
-    def _answer(self, held: StreamSnapshot) -> dict[str, Any]:
-        updates = [told.as_update() for told in held.stands.updates[:5]]
+    def _answer(self, snapshot: StreamSnapshot) -> dict[str, Any]:
+        updates = [told.as_update() for told in snapshot.status.updates[:5]]
         return {
-            "pipeline_id": held.pipeline.pipeline_id,
-            "name": held.pipeline.name,
-            "state": "RUNNING" if held.stands.alive else "IDLE",
-            "spec": _with_session_settings(held.pipeline.spec, held.seen, held.stream.start),
+            "pipeline_id": snapshot.pipeline.pipeline_id,
+            "name": snapshot.pipeline.name,
+            "state": "RUNNING" if snapshot.status.alive else "IDLE",
+            "spec": _with_session_settings(snapshot.pipeline.spec, snapshot.seen, snapshot.stream.start),
             "latest_updates": updates,
         }
 
@@ -456,8 +458,8 @@ def _with_session_settings(
         told = {name: value for name, value in given.items() if not is_row_setting(name)}
         told |= seen[-1].app.row_settings_of(batch)
     configuration = spec.get("configuration")
-    held = dict(configuration) if isinstance(configuration, Mapping) else {}
-    own = {name: value for name, value in held.items() if not name.startswith("spark.")}
+    snapshot = dict(configuration) if isinstance(configuration, Mapping) else {}
+    own = {name: value for name, value in snapshot.items() if not name.startswith("spark.")}
     return {**spec, "configuration": own | told}
 
 
@@ -469,23 +471,23 @@ def _say_log_grows(name: str) -> str:
     )
 
 
-def _goes_on_from_us(held: StreamSnapshot, now: datetime) -> bool:
+def _goes_on_from_us(snapshot: StreamSnapshot, now: datetime) -> bool:
     """Is what runs now what a start of the plan that is carried out left running? Only recoveries start here, one at a
     time, so a start since the seal is this plan's. An older one proves nothing of what runs since."""
-    last = held.stream.starts.filter(is_look=False).order_by("-asked_at").first()
+    last = snapshot.stream.starts.filter(is_look=False).order_by("-asked_at").first()
     if last is None or last.ended != "COMPLETED":
         return False
-    plans = Plan.objects.filter(recovery__flow__pipeline=held.pipeline, recovery__active=True)
+    plans = Plan.objects.filter(recovery__flow__pipeline=snapshot.pipeline, recovery__active=True)
     plan = plans.order_by("pk").last()
     if plan is None or last.asked_at < plan.sealed_at:
         return False
-    going = [s for s in held.seen if s.run.state is RunState.RUNNING]
+    going = [s for s in snapshot.seen if s.run.state is RunState.RUNNING]
     if any(s.run.run_id != last.run_id and is_writing(s, now) for s in going):
         return False
     return not last.run_id or any(s.run.run_id == last.run_id for s in going)
 
 
-def _gone(checkpoint: str) -> str:
+def _say_no_checkpoint(checkpoint: str) -> str:
     """A stream that is started now would begin from nothing, and say nothing of it."""
     half = half_swapped(checkpoint)
     if half:
@@ -499,7 +501,7 @@ def _gone(checkpoint: str) -> str:
 
 
 def _begun(start: StreamStart) -> RequestedStart:
-    told = commands.launched(start.folder) if start.folder else commands.StartCommandRun(None, None, "")
+    told = commands.read_start(start.folder) if start.folder else commands.StartCommandRun(None, None, "")
     code, output = told.exit_code, told.output
     if told.is_waiting and timezone.now() - start.asked_at > LOST:
         code, output = CANNOT_RUN, "The worker ended before it could run the start command."
@@ -544,14 +546,14 @@ def _is_of_start(end: EarlyEnd, start: StreamStart) -> bool:
     return start.asked_at - EARLIER <= began and (start.ended_at is None or began <= start.ended_at)
 
 
-def _of_other_runs(
+def _updates_of_other_runs(
     starts: Sequence[StreamStart],
     claimed: Mapping[int, SeenRun],
     seen: Sequence[SeenRun],
     alive: bool | None,
     now: datetime,
 ) -> Iterator[StreamUpdate]:
-    """Of each run that came of no start, or that a start left going. `alive`: as in `told_of`."""
+    """Of each run that came of no start, or that a start left going. `alive`: as in `build_update`."""
     left = {
         claimed[s.pk].run.run_id: _covered_until(s, starts)
         for s in starts
@@ -563,9 +565,9 @@ def _of_other_runs(
         # what runs is the newest one: an older one without an end was killed
         sure = alive if alive is False or run is newest_open else None
         if run.run.run_id in left:
-            yield told_since(run, now, left[run.run.run_id], alive=sure)
+            yield build_update_since(run, now, left[run.run.run_id], alive=sure)
         elif run.run.run_id not in claimed_runs:
-            yield told_of(run, now, alive=sure)
+            yield build_update(run, now, alive=sure)
 
 
 def _has_left_run(start: StreamStart, seen: SeenRun) -> bool:

@@ -82,7 +82,7 @@ class StartCommandRun:
     is_waiting: bool = False
 
 
-def words_of(text: str, option: str) -> list[str]:
+def split_command(text: str, option: str) -> list[str]:
     """A command split as a shell would. Raises WrongUse."""
     if len(text) > LONGEST or "\0" in text:
         raise WrongUse(f"{option} has at most {LONGEST} characters.")
@@ -140,7 +140,7 @@ def is_running(words: Sequence[str]) -> bool:
     with _only_look(words):
         code, output = _run(words, LOOK_SECONDS)
     if code in (126, 127) or code < 0:
-        raise Unreachable(f"Whether the stream runs is not known: {_said(words, code, output)}")
+        raise Unreachable(f"Whether the stream runs is not known: {_describe_exit(words, code, output)}")
     return code == 0
 
 
@@ -159,13 +159,15 @@ def stop(words: Sequence[str]) -> str:
     """What the stop command printed. Raises CommandFailed, Unreachable."""
     code, output = _run(words, STOP_SECONDS)
     if code:
-        raise CommandFailed(f"The stop command did not stop the stream: {_said(words, code, output)}")
+        raise CommandFailed(
+            f"The stop command did not stop the stream: {_describe_exit(words, code, output)}"
+        )
     return output
 
 
 def prepare_start(words: Sequence[str]) -> str:
-    """The folder from which `launch_start` runs a start command, and in which its end is told. Raises Refused."""
-    order = {"words": confine(words), "environment": environment(), "cwd": str(Path.home())}
+    """The folder from which `launch_start` runs a start command, and in which its end is written. Raises Refused."""
+    order = {"words": confine(words), "environment": pick_variables(), "cwd": str(Path.home())}
     folder = Path(settings.REPRISE_HOME) / "streams" / uuid.uuid4().hex
     folder.mkdir(parents=True, mode=0o700)
     command = folder / COMMAND_FILE
@@ -178,7 +180,7 @@ def launch_start(folder: str) -> None:
     """Run a start command beside this process. Raises OutcomeUnknown."""
     try:
         subprocess.run(
-            [sys.executable, launch.__file__, folder], env=environment(), start_new_session=True,
+            [sys.executable, launch.__file__, folder], env=pick_variables(), start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LOOK_SECONDS,
             check=True,
         )  # fmt: skip
@@ -190,7 +192,7 @@ def launch_start(folder: str) -> None:
         ) from error
 
 
-def launched(folder: str) -> StartCommandRun:
+def read_start(folder: str) -> StartCommandRun:
     """What became of a start command."""
     place = Path(folder)
     code, took = _number(place / "exit"), None
@@ -224,7 +226,7 @@ def confine(words: Sequence[str], *, entered: int | None = None) -> list[str]:
     return hold_command(words, home=home, entered=entered)
 
 
-def environment() -> dict[str, str]:
+def pick_variables() -> dict[str, str]:
     """What a command may know of ours."""
     return {name: os.environ[name] for name in KEPT if name in os.environ}
 
@@ -242,7 +244,7 @@ def _run(words: Sequence[str], seconds: float) -> tuple[int, str]:
     with os.fdopen(entered, "rb") as entry:
         try:
             process = subprocess.Popen(
-                confine(words, entered=mark), env=environment(), cwd=Path.home(), stdin=subprocess.DEVNULL,
+                confine(words, entered=mark), env=pick_variables(), cwd=Path.home(), stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(mark,),
             )  # fmt: skip
         except OSError as error:
@@ -284,6 +286,6 @@ def _read_output(process: "subprocess.Popen[bytes]", until: float) -> str:
     return cleansing.cleanse_text(kept.decode(errors="replace"))
 
 
-def _said(words: Sequence[str], code: int, output: str) -> str:
+def _describe_exit(words: Sequence[str], code: int, output: str) -> str:
     tail = shown(" ".join(output[-TAIL:].split()))
     return f"{shown(words[0])} ended with {code}. {tail}".rstrip()

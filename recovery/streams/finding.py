@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from recovery.checkpoints.storage import DirectoryEntry, Store, reaching
 from recovery.errors import RepriseError
-from recovery.streams.standing import StreamProgress, standing_of
+from recovery.streams.standing import StreamProgress, read_progress
 
 Result = TypeVar("Result")
 
@@ -117,6 +117,6 @@ def _list_folder(place: str) -> _Folder:
 
 def _find_standing(place: str) -> FoundCheckpoint | ScanProblem:
     try:
-        return FoundCheckpoint(place, standing_of(place))
+        return FoundCheckpoint(place, read_progress(place))
     except RepriseError as error:
         return ScanProblem(place, error.code, error.sentence)

@@ -28,7 +28,7 @@ from recovery.streams.actions import (
     workspace_for,
 )
 from recovery.streams.sinks import Sink, check_named_sink, sink_by_log, sink_of
-from recovery.streams.standing import StreamProgress, standing_of
+from recovery.streams.standing import StreamProgress, read_progress
 
 LOOK_SECONDS = 3.0
 
@@ -109,7 +109,7 @@ def preview_stream(*, checkpoint: str, said: StreamDetails, by: Actor) -> Previe
     check_places((place,), by)
     with reach.reading(workspace):
         report = read_plain(place)
-        standing = standing_of(place)
+        standing = read_progress(place)
         logs = _logs_of(report.query_id or "", said, known, workspace, by)
         sink = _sink_of(said, known, logs, report, by)
     query_name = logs.newest.run.name if logs.newest else ""

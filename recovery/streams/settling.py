@@ -61,7 +61,7 @@ RUNNING, WAITING, DONE = (
 )
 
 
-def ending(
+def judge_start(
     begun: RequestedStart, run: Run | None, standing: StreamProgress, alive: bool | None, now: datetime
 ) -> StartOutcome:
     """`run`: that came of the start, as far as an event log tells; `alive`: does the stream run now? None: unknown."""
@@ -76,21 +76,23 @@ def ending(
     if run is not None and run.state is not RunState.RUNNING and alive is not True:
         return DONE if not standing.is_open else StartOutcome("FAILED", _left_open(standing))
     if alive is False:
-        return _gone(begun, run, standing, since, now)
-    came = _came(begun, standing)
+        return _judge_stopped(begun, run, standing, since, now)
+    came = _count_batches(begun, standing)
     if alive is None and not came:
         return WAITING
-    return _goes_on(begun, run, standing, now)
+    return _judge_running(begun, run, standing, now)
 
 
-def _came(begun: RequestedStart, standing: StreamProgress) -> int:
+def _count_batches(begun: RequestedStart, standing: StreamProgress) -> int:
     """Batches that were committed since."""
     before = -1 if begun.batch_before is None else begun.batch_before
     return 0 if standing.committed is None else max(0, standing.committed - before)
 
 
-def _goes_on(begun: RequestedStart, run: Run | None, standing: StreamProgress, now: datetime) -> StartOutcome:
-    came = _came(begun, standing)
+def _judge_running(
+    begun: RequestedStart, run: Run | None, standing: StreamProgress, now: datetime
+) -> StartOutcome:
+    came = _count_batches(begun, standing)
     since_ms = begun.at.timestamp() * 1000 if run is None else run.started_ms
     if came >= MANY and now.timestamp() * 1000 - since_ms > BUSY.total_seconds() * 1000:
         return DONE
@@ -110,19 +112,19 @@ def _has_nothing_to_read(begun: RequestedStart, run: Run | None, now: datetime) 
     return not begun.by_hand and now - begun.at > SLOW
 
 
-def _gone(
+def _judge_stopped(
     begun: RequestedStart, run: Run | None, standing: StreamProgress, since: timedelta, now: datetime
 ) -> StartOutcome:
     """Nothing runs: it has ended, or it has not begun yet. That a command ended with 0 shows neither: what it has sent
     elsewhere may have crashed at once."""
-    if begun.by_hand and not _came(begun, standing):
+    if begun.by_hand and not _count_batches(begun, standing):
         return WAITING
     if begun.command_ended is None and not begun.by_hand:
         return WAITING  # the command is still at it
     took = begun.command_took or timedelta()
     # a person starts it whenever that suits
     late = _quiet(standing, now) if begun.by_hand else since - took
-    came, is_late = _came(begun, standing), late > NO_SIGN
+    came, is_late = _count_batches(begun, standing), late > NO_SIGN
     if standing.is_open and (took >= FOREGROUND or is_late):
         return StartOutcome("FAILED", f"{_left_open(standing)} {begun.output[-4000:]}".rstrip())
     if standing.is_open:

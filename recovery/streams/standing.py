@@ -26,7 +26,7 @@ class StreamProgress:
         return self.planned is not None and (self.committed is None or self.planned > self.committed)
 
 
-def standing_of(checkpoint: str) -> StreamProgress:
+def read_progress(checkpoint: str) -> StreamProgress:
     """Raises Unreachable, Refused, WrongUse."""
     with reaching(checkpoint):
         store = Store.open(checkpoint)

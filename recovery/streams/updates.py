@@ -69,7 +69,7 @@ class StreamStatus:
     alive: bool | None = None
 
 
-def told_of(seen: SeenRun, now: datetime, *, alive: bool | None) -> StreamUpdate:
+def build_update(seen: SeenRun, now: datetime, *, alive: bool | None) -> StreamUpdate:
     """The update of a run. `alive`: whether the stream runs, where somebody can tell better than its log."""
     run, app = seen.run, seen.app
     state = STATES.get(run.state) or _running(seen, now, alive)
@@ -77,16 +77,16 @@ def told_of(seen: SeenRun, now: datetime, *, alive: bool | None) -> StreamUpdate
     return StreamUpdate(run.run_id, state, run.started_ms, ended, run, run.failure)
 
 
-def told_since(seen: SeenRun, now: datetime, since: datetime, *, alive: bool | None) -> StreamUpdate:
+def build_update_since(seen: SeenRun, now: datetime, since: datetime, *, alive: bool | None) -> StreamUpdate:
     """The update of a run that a start has left going: what became of it after `since`, when the last start of it was
     over. It is newer than they are, and its batches are those that came later."""
     since_ms = int(since.timestamp() * 1000)
     later = tuple(body for body in seen.run.batches if (batch_ms(body) or 0) > since_ms)
-    told = told_of(replace(seen, run=replace(seen.run, batches=later)), now, alive=alive)
+    told = build_update(replace(seen, run=replace(seen.run, batches=later)), now, alive=alive)
     return replace(told, created_ms=max(told.created_ms, since_ms + 1))
 
 
-def told_of_early_end(end: EarlyEnd) -> StreamUpdate:
+def build_early_failure(end: EarlyEnd) -> StreamUpdate:
     """The failed update of an application in which the query did not begin."""
     key = uuid.uuid5(uuid.NAMESPACE_OID, f"{end.app.app_id} {end.app.attempt} {end.log}")
     says = (
@@ -206,7 +206,7 @@ def alive_by_log(seen: Sequence[SeenRun], now: datetime) -> bool | None:
     return None if seen[-1].run.state is RunState.RUNNING else False
 
 
-def doubt_of(seen: Sequence[SeenRun], committed: int | None, *, is_read: bool) -> str:
+def find_standstill_doubt(seen: Sequence[SeenRun], committed: int | None, *, is_read: bool) -> str:
     """Why the logs' word of an end, or their silence, proves no standstill; "" where it does. `committed`: the newest
     batch of the checkpoint; `is_read`: were the logs read to where they are now?"""
     if not is_read:

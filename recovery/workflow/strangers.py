@@ -12,7 +12,7 @@ from recovery.contracts import codec
 from recovery.contracts.results import SeedResult, UpdateResult
 from recovery.errors import Refused
 from recovery.models import Flow, Plan, Step
-from recovery.streams.standing import standing_of
+from recovery.streams.standing import read_progress
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import Context
 
@@ -58,7 +58,7 @@ def find_foreign_batches(flow: Flow, plan: Plan, step: Step) -> ForeignBatches |
     place = checkpoint_of(flow)
     seed = Step.objects.filter(plan=plan, kind="seed", state="done").first()
     with reach.reading(flow.pipeline.workspace):
-        standing = standing_of(place)
+        standing = read_progress(place)
         if seed is None:
             planned = plan.contents.preconditions.checkpoint
             is_same, wanted = read_fingerprint(place) == planned.fingerprint, planned.last_committed

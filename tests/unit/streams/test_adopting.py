@@ -238,7 +238,7 @@ def test_what_is_no_checkpoint_of_a_plain_stream_is_refused(
 
 
 def test_a_command_is_split_as_a_shell_would_and_run_without_one(tmp_path: Path) -> None:
-    words = commands.words_of(
+    words = commands.split_command(
         f"{shlex.quote(sys.executable)} -c 'import sys; sys.exit(3)' '; touch x'", "--start"
     )
     assert words[-1] == "; touch x"

@@ -51,7 +51,7 @@ def test_a_start_command_runs_apart_and_what_it_printed_is_kept_without_our_secr
     assert (state["cause"], state["update_id"]) == ("API_CALL", name)
     start = StreamStart.objects.get(update_id=name)
     assert (start.ended, start.batch_before, start.query_id) == ("FAILED", 2, logs.QUERY)
-    told = commands.launched(start.folder)
+    told = commands.read_start(start.folder)
     assert (told.exit_code, told.output.strip()) == (3, "[]")
     found = list(
         client.events(stream.pipeline.pipeline_id, filter=f"update_id = '{name}'", order_by="timestamp asc")
@@ -171,9 +171,9 @@ def test_what_a_start_command_leaves_running_goes_on_until_the_stop_command_ends
         f"import subprocess; p = subprocess.Popen(['sleep', '60']); open({str(pid)!r}, 'w').write(str(p.pid))"
     )
     folder = commands.prepare_start([sys.executable, "-c", sleeper])
-    assert commands.launched(folder).is_waiting
+    assert commands.read_start(folder).is_waiting
     commands.launch_start(folder)
-    assert wait_for(lambda: commands.launched(folder).exit_code == 0 and pid.read_text(), "it was started")
+    assert wait_for(lambda: commands.read_start(folder).exit_code == 0 and pid.read_text(), "it was started")
     running = ["kill", "-0", pid.read_text()]
     assert commands.is_running(running)
     commands.stop(["kill", "-9", pid.read_text()])

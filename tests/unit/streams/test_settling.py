@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recovery.eventlogs.values import Run, RunState
-from recovery.streams.settling import NO_END, NOTHING_BEGAN, RequestedStart, ending
+from recovery.streams.settling import NO_END, NOTHING_BEGAN, RequestedStart, judge_start
 from recovery.streams.standing import StreamProgress
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -90,9 +90,9 @@ SENT_OFF = {"command_ended": 0, "command_took": timedelta(seconds=1)}
 def test_a_start_ends_by_what_is_seen(
     of: RequestedStart, came: Run | None, stands: StreamProgress, alive: bool | None, state: str
 ) -> None:
-    assert ending(of, came, stands, alive, NOW).state == state
+    assert judge_start(of, came, stands, alive, NOW).state == state
 
 
 @pytest.mark.parametrize(("came", "why"), [(None, NOTHING_BEGAN), (run(RunState.RUNNING), NO_END)])
 def test_a_start_that_nothing_shows_has_a_cause_of_its_own(came: Run | None, why: str) -> None:
-    assert ending(begun(200, **SENT_OFF), came, standing(4, 4), False, NOW).failure == why  # type: ignore[arg-type]
+    assert judge_start(begun(200, **SENT_OFF), came, standing(4, 4), False, NOW).failure == why  # type: ignore[arg-type]

@@ -75,7 +75,7 @@ def test_what_a_command_answered_before_a_start_does_not_end_it(
     asked = timezone.now() - timedelta(minutes=2, seconds=30)
     folder = commands.prepare_start([sys.executable, "-c", ""])
     commands.launch_start(folder)
-    wait_for(lambda: commands.launched(folder).exit_code == 0, "the start command ended")
+    wait_for(lambda: commands.read_start(folder).exit_code == 0, "the start command ended")
     start = StreamStart.objects.create(
         stream=stream, update_id="start-1", asked_at=asked, folder=folder, batch_before=2, query_id=logs.QUERY
     )

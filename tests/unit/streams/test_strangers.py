@@ -8,7 +8,7 @@ import pytest
 
 from recovery.errors import Refused
 from recovery.streams.actions import StreamDetails, adopt_stream
-from recovery.streams.standing import standing_of
+from recovery.streams.standing import read_progress
 from recovery.workflow import strangers
 from recovery.workflow.steps.base import Context
 from tests.checkpoint_builder import Built
@@ -25,7 +25,7 @@ def test_a_batch_that_is_planned_and_not_committed_is_of_somebody_else_too(
     built = Built(tmp_path / "data" / "orders", query_id=logs.QUERY).write()
     stream = adopt_stream(checkpoint=str(built.root), said=StreamDetails(environment="development"), by=ADMIN)
     recovery = planned(stream)
-    left = standing_of(str(built.root))
+    left = read_progress(str(built.root))
     recovery.steps.create(
         plan=recovery.plans.get(), ordinal=1, kind="seed", state="done", idempotency_key="seed",
         result={
