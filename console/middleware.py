@@ -18,6 +18,7 @@ from django.utils import timezone
 from console import texts
 from recovery import trace
 from recovery.audit.origin import ActOrigin, acting_from, client_address
+from recovery.names import shown
 from recovery.people.roles import Actor
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ def log_request(request: PageRequest, status: int, seconds: float) -> None:
     who = request.actor.name if request.actor else ""
     said = {
         "method": request.method,
-        "path": request.path,
+        "path": shown(request.path),
         "status": status,
         "seconds": round(seconds, 3),
         "who": who,

@@ -15,18 +15,22 @@ class TooMany(ValueError):
     """A text holds more values than are read."""
 
 
-def read_json(text: bytes, *, most: int | None = None) -> Any:
-    """The value in a text of JSON that holds `most` values at the most (None: MOST_VALUES).
+def read_json(text: bytes, *, most: int | None = None, **hooks: Any) -> Any:
+    """The value in a text of JSON that holds `most` values at the most (None: MOST_VALUES). `hooks`: as `json.loads`.
 
     Raises TooMany; ValueError for what is no JSON, or nested too deep.
     """
-    most = MOST_VALUES if most is None else most
-    if values_at_most(text) > most and values_at_most(_TEXTS.sub(b"", text)) > most:
-        raise TooMany(f"more than {most} values")
+    require_values(text, MOST_VALUES if most is None else most)
     try:
-        return json.loads(text)
+        return json.loads(text, **hooks)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
+
+
+def require_values(text: bytes, most: int = MOST_VALUES) -> None:
+    """Raises TooMany for a text of JSON that may hold more values than `most`."""
+    if values_at_most(text) > most and values_at_most(_TEXTS.sub(b"", text)) > most:
+        raise TooMany(f"more than {most} values")
 
 
 def values_at_most(text: bytes) -> int:

@@ -21,7 +21,7 @@ from recovery.breaker import SharedBreaker
 from recovery.checkpoints import access, local
 from recovery.checkpoints.access import Access, Rules
 from recovery.errors import Refused, WrongUse
-from recovery.models import Flow, Pipeline, Workspace
+from recovery.models import Flow, Pipeline, Stream, Workspace
 from recovery.people import visible
 from recovery.people.roles import ENVIRONMENTS, Actor, Right
 
@@ -60,6 +60,11 @@ def homes_of_servers(home: Path) -> list[Path]:
     """Homes of Pipelines API servers on this machine: the console's own, and below it those of the servers that are one
     environment's each."""
     return [home, *[home / "environments" / name for name in ENVIRONMENTS]]
+
+
+def folders_of_pipelines() -> list[Path]:
+    """Where Pipelines API servers on this machine keep the code of their pipelines."""
+    return [place / "workspace" for place in homes_of_servers(Path(settings.REPRISE_HOME).resolve())]
 
 
 def _homes() -> tuple[str, ...]:
@@ -182,12 +187,13 @@ def reading_typed(location: str, by: Actor) -> Iterator[None]:
 
 
 def _out_of_sight(by: Actor) -> list[str]:
-    """Storage of pipelines in environments where `by` sees none."""
+    """Storage of pipelines in environments where `by` sees none; checkpoints and tables of streams there. Their event
+    logs are not among it: one folder holds those of many."""
     seen = visible.filter_visible(by)
     hidden = Pipeline.objects.exclude(seen) if seen else Pipeline.objects.none()
-    return [
-        root for spec in hidden.values_list("spec", flat=True) if (root := str(spec.get("storage") or ""))
-    ]
+    storage = [str(spec.get("storage") or "") for spec in hidden.values_list("spec", flat=True)]
+    streams = Stream.objects.filter(pipeline__in=hidden).values_list("checkpoint", "sink")
+    return [place for place in (*storage, *(place for pair in streams for place in pair)) if "/" in place]
 
 
 def of_flow(act: Callable[Concatenate[Flow, P], Result]) -> Callable[Concatenate[Flow, P], Result]:

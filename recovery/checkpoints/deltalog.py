@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
+from recovery.bounded import TooMany, require_values
 from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, TooLarge
@@ -26,6 +27,10 @@ CHECKPOINT = re.compile(
 )
 STAGED = re.compile(r"([0-9]{20})\.[0-9a-f-]{36}\.json")
 MAX_COMMIT_BYTES = 1 << 29
+ROWS_AT_ONCE = 512
+LARGEST_ROWS = 1 << 26
+"""Bytes of `ROWS_AT_ONCE` rows of a checkpoint: a few kB of text, packed well, may be gigabytes."""
+LONGEST_STATISTICS = 1 << 18
 MAX_STATE_FILES = 2_000_000
 WINDOW = 256  # commits read ahead of a store far away
 NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*([0-9]+)\s*[,}]')  # first, as Spark writes it
@@ -176,7 +181,10 @@ def read_actions(log: DeltaLog, version: int) -> list[Action]:
 
 def _parse_actions(data: bytes, name: str) -> list[Action]:
     try:
+        require_values(data)
         actions = [json.loads(line) for line in data.splitlines() if line.strip()]
+    except TooMany as problem:
+        raise Malformed(f"{name} holds {problem}") from problem
     except (ValueError, RecursionError) as problem:
         raise Malformed(f"{name} is cut short or is not JSON") from problem
     if not all(isinstance(action, dict) for action in actions):
@@ -298,7 +306,9 @@ def rows_of(stats: str | None, vector: Mapping[str, Any] | None = None) -> int |
 
 
 def _parse_statistics(stats: str) -> Mapping[str, Any]:
-    """Spark takes statistics that it cannot parse for none."""
+    """Spark takes statistics that it cannot parse for none; so are those that are longer than any that it writes."""
+    if len(stats) > LONGEST_STATISTICS:
+        return {}
     try:
         statistics = json.loads(stats)
     except (ValueError, RecursionError):
@@ -336,7 +346,9 @@ def _read_stored_actions(store: Store, name: str, kinds: Sequence[str]) -> Itera
             file = pq.ParquetFile(stream)
             present = set(file.schema_arrow.names)
             columns = [c for kind in kinds if kind in present for c in _list_columns(kind, fields)]
-            for batch in file.iter_batches(batch_size=8192, columns=columns):
+            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):
+                if batch.nbytes > LARGEST_ROWS:
+                    raise Malformed(f"{name} holds rows of more than {LARGEST_ROWS // ROWS_AT_ONCE:,} bytes")
                 for row in batch.to_pylist():
                     yield from ({kind: body} for kind, body in row.items() if body)
     except (ValueError, KeyError) as problem:  # pyarrow's ArrowInvalid is a ValueError

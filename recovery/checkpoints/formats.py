@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from recovery.bounded import TooMany, require_values
+
 LINE_END = re.compile(r"\r\n|\r|\n")
 UUID = re.compile(r"[0-9a-fA-F]+(-[0-9a-fA-F]+){4}")
 KNOWN = {"offsets": (1, 2), "commits": (1, 2, 3), "sources": (1,)}
@@ -80,12 +82,15 @@ def json_of(text: str) -> Any:
     Which of two equal keys counts depends on the reader; half a surrogate pair cannot be written anywhere.
     """
     try:
+        require_values(text.encode())
         value = json.loads(text, object_pairs_hook=_refuse_repeated_keys)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except UnicodeEncodeError as error:
         raise Malformed("it holds half of a character") from error
+    except TooMany as error:
+        raise Malformed(f"it holds {error}") from error
     except (ValueError, RecursionError) as error:
         raise Malformed("it is cut short or is not JSON") from error
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from recovery.bounded import read_json, values_at_most
 from recovery.eventlogs.plans import read_plan, run_of_batch
 from recovery.eventlogs.values import (
     MOST_BATCHES,
@@ -34,6 +35,11 @@ MOST_TEXT: Final = 64_000
 MOST_NAME: Final = 300
 LONGEST_SETTING: Final = 1_000
 LARGEST_PROGRESS: Final = 64_000
+MOST_VALUES: Final = 50_000
+"""Of one line: of a progress over thousands of partitions of a topic, or of a long class path."""
+MOST_PROGRESS_VALUES: Final = 4_000
+"""Of a progress that is kept whole; of a larger one only what has few values is."""
+SCALARS: Final = (str, int, float, bool)
 DEEPEST: Final = 40
 """An event of a query is nested 5 deep."""
 LARGEST_INT: Final = 1 << 63
@@ -54,10 +60,14 @@ def fold_line(app: Application, line: bytes) -> Application:
     if not line.startswith(_WANTED):
         return replace(app, left_out=app.left_out + 1) if not line.startswith(b"{") else app
     try:
-        event = json.loads(
-            line, parse_constant=_drop_constant, parse_float=_parse_float, parse_int=_parse_int
+        event = read_json(
+            line,
+            most=MOST_VALUES,
+            parse_constant=_drop_constant,
+            parse_float=_parse_float,
+            parse_int=_parse_int,
         )
-    except (ValueError, RecursionError):
+    except ValueError:
         return replace(app, left_out=app.left_out + 1)
     if not isinstance(event, dict):
         return app
@@ -176,9 +186,14 @@ def _with_progress(run: Run, progress: Mapping[str, Any]) -> Run:
     is_idle = isinstance(took, dict) and "addBatch" not in took
     if is_idle:
         return replace(run, idle_ms=_parse_time(progress.get("timestamp")))
-    if len(json.dumps(progress)) > LARGEST_PROGRESS:
-        return run
-    kept = (*run.batches, {**_rows_of(progress.get("sources")), **progress})[-MOST_BATCHES:]
+    rows, text = _rows_of(progress.get("sources")), json.dumps(progress).encode()
+    if len(text) > LARGEST_PROGRESS or values_at_most(text) > MOST_PROGRESS_VALUES:
+        progress = {
+            name: value
+            for name, value in progress.items()
+            if isinstance(value, SCALARS) and len(str(value)) <= LONGEST_SETTING
+        }
+    kept = (*run.batches, {**rows, **progress})[-MOST_BATCHES:]
     return replace(run, batches=kept, batches_in_all=run.batches_in_all + 1)
 
 

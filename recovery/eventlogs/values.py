@@ -9,6 +9,8 @@ from typing import Any, Final
 MOST_RUNS: Final = 40
 MOST_BATCHES: Final = 25
 """So many of the newest batches of a run are kept with their whole progress."""
+MOST_WHOLE_RUNS: Final = 4
+"""So many of the newest runs keep these; an older one of the same application keeps its last."""
 TIME_ZONE: Final = "spark.sql.session.timeZone"
 ANSI: Final = "spark.sql.ansi.enabled"
 MOST_ROW_SETTINGS: Final = 60
@@ -126,13 +128,20 @@ class Application:
     def with_run(self, run: Run) -> "Application":
         """With this run in place of its older self; of more runs than are kept the newest ones."""
         if self.run(run.run_id) is None:
-            return replace(self, runs=(*self.runs, run)[-MOST_RUNS:])
+            kept = (*self.runs, run)[-MOST_RUNS:]
+            return replace(
+                self, runs=(*(_shorten(old) for old in kept[:-MOST_WHOLE_RUNS]), *kept[-MOST_WHOLE_RUNS:])
+            )
         return replace(
             self, runs=tuple(run if run_now.run_id == run.run_id else run_now for run_now in self.runs)
         )
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def _shorten(run: Run) -> Run:
+    return replace(run, batches=run.batches[-1:])
 
 
 def application_from(stored: Mapping[str, Any]) -> Application:

@@ -196,6 +196,8 @@ def require_python(path: str, text: str) -> None:
         return
     try:
         ast.parse(text)
+    except (RecursionError, MemoryError) as error:
+        raise Refused(f"{path} does not parse: it is nested too deeply.", code="does_not_parse") from error
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise Refused(

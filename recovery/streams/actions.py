@@ -187,6 +187,11 @@ def _check_program(program: str, by: Actor) -> None:
             f"{program} is no Python file. Only Python programs are read; leave --program out for others.",
             code="no_python_file",
         )
+    if any(access.is_below(real, str(folder)) for folder in reach.folders_of_pipelines()):
+        raise Refused(
+            f"{program} is code of the pipelines of this instance's server: recover it there.",
+            code="pipelines_code",
+        )
     programs = Stream.objects.exclude(program="").values_list("program", "pipeline__environment")
     for other, environment in programs:
         if real_place(other) == real:
@@ -325,12 +330,12 @@ def _choose_columns(said: StreamDetails, known: StreamColumns, by: Actor) -> Str
         chosen = replace(chosen, spark_python=said.spark_python.strip()[:LONGEST])
     if said.owner is not None:
         chosen = replace(chosen, owner=shown(said.owner.strip())[:200])
-    return _choose_runner(said, chosen, by)
+    _check_commands(said, known, chosen.event_log, by)
+    return _choose_runner(said, chosen)
 
 
-def _choose_runner(said: StreamDetails, known: StreamColumns, by: Actor) -> StreamColumns:
-    """Who starts and stops it, and by which words: those of an admin. Raises WrongUse, Refused, Denied."""
-    _check_commands(said, by)
+def _choose_runner(said: StreamDetails, known: StreamColumns) -> StreamColumns:
+    """Who starts and stops it, and by which words. Raises WrongUse, Refused."""
     chosen = replace(
         known,
         start=_split_command(said.start, "--start", known.start),
@@ -358,19 +363,23 @@ def _split_command(text: str | None, option: str, known: tuple[str, ...]) -> tup
     return tuple(commands.split_command(text, option)) if text else ()
 
 
-def _check_commands(said: StreamDetails, by: Actor) -> None:
-    """Raise Denied, naming the options and the way on, where commands are given by who may not write them down."""
+def _check_commands(said: StreamDetails, known: StreamColumns, event_log: str, by: Actor) -> None:
+    """Raise Denied, naming the options and the way on, where commands are given by who may not write them down, or what
+    proves a stop is changed beside those that an admin has given."""
     given = [f"--{name}" for name in ("start", "stop", "running") if getattr(said, name) is not None]
-    if said.runner == COMMAND:
-        given.append("--runner command")
+    has_commands = bool(known.start or known.stop or known.running)
+    if said.runner == COMMAND or (has_commands and said.runner not in (None, known.runner)):
+        given.append(f"--runner {said.runner}")
+    if has_commands and event_log != known.event_log:
+        given.append("--event-log")
     if not given:
         return
     try:
         by.check(Right.MANAGE)
     except LacksRight as no:
         says = (
-            f"The worker runs these commands, so only an admin can give them: leave {', '.join(given)} out, or ask an "
-            f"admin to adopt the stream again with them. {no.sentence}"
+            "Commands that the worker runs, and what proves a stop beside them, are an admin's to change: leave "
+            f"{', '.join(given)} out, or ask an admin to adopt the stream again with them. {no.sentence}"
         )
         raise LacksRight(says, right=no.right, grant=no.grant, environment=no.environment) from no
 

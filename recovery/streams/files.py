@@ -26,6 +26,7 @@ def program_files(program: str, arguments: Sequence[str] = ()) -> dict[str, byte
     """Path -> bytes, the program first: it, what it imports from its folder or those above it, and the settings beside
     these that the code or its `arguments` name. Raises NotFound, Refused, Unreachable."""
     folder, _, name = program.rpartition("/")
+    _refuse_link_to_other(program)
     with reaching(program):
         shelf, tops = _Shelf(), imports.folders_above(folder)
         found = {program: _read(shelf.store(folder), name)}
@@ -152,8 +153,18 @@ def _plain(path: str) -> str:
 def read_file(path: str) -> bytes:
     """Raises NotFound, Refused, Unreachable."""
     folder, _, name = path.rpartition("/")
+    _refuse_link_to_other(path)
     with reaching(path):
         return _read(Store.open(folder or "/"), name)
+
+
+def _refuse_link_to_other(path: str) -> None:
+    """Whoever can write beside a program could put a link in its place, and have any file read as code. Raises
+    Refused."""
+    if path.endswith(".py") and not scheme_of(path) and not os.path.realpath(path).endswith(".py"):
+        raise Refused(
+            f"{path} is a link to what is no Python file, so it is not read.", code="no_python_file"
+        )
 
 
 def write_file(path: str, content: bytes) -> None:

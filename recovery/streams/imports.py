@@ -24,6 +24,10 @@ _SECRET: Final = re.compile(
 )
 
 
+LARGEST_MODULE: Final = 200_000
+"""In longer modules no imports are looked for, in bytes: a syntax tree takes up to a thousand times as much memory."""
+
+
 @dataclass(frozen=True)
 class Names:
     """What the text of a module names. `modules`: paths that an import may mean, each without its end (`a/b`), from
@@ -37,10 +41,17 @@ class Names:
 
 
 def read_names(content: bytes) -> Names:
-    """Of no module where the text is no Python."""
+    """Of no module where the text is no Python, or is longer or deeper than people write it."""
+    if len(content) > LARGEST_MODULE:
+        return Names()
     try:
         nodes = list(ast.walk(ast.parse(content)))
-    except (SyntaxError, ValueError, RecursionError):
+    except (
+        SyntaxError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ):  # the last: nested beyond what its stack holds
         return Names()
     modules: list[str] = []
     relative: list[str] = []

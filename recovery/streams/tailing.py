@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from recovery.errors import RepriseError
@@ -40,6 +40,9 @@ LOG_UNREADABLE: Final = "log_unreadable"
 """`LogFolder.problem` where the folder can be listed, and a log in it cannot be read."""
 WATCHED: Final = timedelta(minutes=2)
 """A folder that was looked at so short a time before tells when a line was written."""
+MOST_LOGS: Final = 200
+MOST_BATCHES: Final = 1_000
+"""Of the logs of one query, and of the progresses in them, no more are looked at than these."""
 QUIET: Final = timedelta(hours=1)
 MOST_EARLY: Final = 5
 """So many of the newest logs are looked at for an application that ended early."""
@@ -238,7 +241,7 @@ class LogIndex:
     def runs_of(self, folder: str, query_ids: Collection[str]) -> list[SeenRun]:
         """Every run of these queries in the logs of a folder, the oldest first."""
         keys = {pk for query_id in query_ids for pk in self._logs.get((folder, query_id), ())}
-        return _in_order(EventLog.objects.filter(pk__in=keys) if keys else (), query_ids)
+        return _in_order(EventLog.objects.filter(pk__in=keys), query_ids)
 
     def early_end_of(self, folder: str, query_ids: Collection[str], newest: SeenRun) -> EarlyEnd | None:
         """The newest application of a stream that ended after its `newest` run, and before the query began."""
@@ -250,7 +253,7 @@ def runs_of(folder: str, query_ids: Collection[str]) -> list[SeenRun]:
     wanted = Q()
     for query_id in query_ids:
         wanted |= Q(queries__contains=f",{query_id},")
-    return _in_order(EventLog.objects.filter(wanted, folder=folder) if query_ids else (), query_ids)
+    return _in_order(EventLog.objects.filter(wanted, folder=folder), query_ids) if query_ids else []
 
 
 def early_end_of(folder: str, query_ids: Collection[str], newest: SeenRun) -> EarlyEnd | None:
@@ -278,8 +281,16 @@ def _split_ids(queries: str) -> frozenset[str]:
     return frozenset(queries.strip(",").split(",")) if queries else frozenset()
 
 
-def _in_order(rows: Iterable[EventLog], query_ids: Collection[str]) -> list[SeenRun]:
-    found = {seen.run.run_id: seen for row in rows for seen in _seen_in(row, query_ids)}
+def _in_order(rows: QuerySet[EventLog], query_ids: Collection[str]) -> list[SeenRun]:
+    """Of the newest logs: those that are still being read count as new."""
+    found: dict[str, SeenRun] = {}
+    batches = 0
+    for row in rows.order_by(F("mtime_ms").desc(nulls_first=True))[:MOST_LOGS].iterator(chunk_size=20):
+        for seen in _seen_in(row, query_ids):
+            batches += len(seen.run.batches)
+            found.setdefault(seen.run.run_id, seen)
+        if batches > MOST_BATCHES:
+            break
     return sorted(found.values(), key=lambda seen: seen.run.started_ms)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from recovery.errors import WrongUse
 
-HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+HUNK = re.compile(r"^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 
 
 @dataclass
@@ -50,6 +50,8 @@ def _parts(diff: str) -> Iterator[tuple[str, list[_Hunk]]]:
         elif found := HUNK.match(line):
             old, new = (1 if found[n] is None else int(found[n]) for n in (2, 4))
             hunks.append(_Hunk(max(int(found[1]) - (1 if old else 0), 0)))
+        elif line.startswith("@@"):
+            raise WrongUse(f"Line {number} of the diff begins no hunk that can be read. Make the diff again.")
         elif line.startswith("+++ "):
             if target:
                 yield target, hunks
@@ -83,6 +85,8 @@ def _find(name: str, files: Mapping[str, str]) -> str:
 def _apply(path: str, text: str, hunks: list[_Hunk]) -> str:
     lines, out, at = _lines(text), list[str](), 0
     for hunk in hunks:
+        if hunk.start < at:
+            raise WrongUse(f"The hunks of the diff for {path} are not in order. Make the diff again.")
         out += lines[at : hunk.start]
         at = hunk.start
         for line in hunk.lines:

@@ -45,6 +45,7 @@ from recovery.strategies.revert import put_back
 from recovery.verification.criteria import EDITION
 from recovery.workflow import joining
 from recovery.workflow.accepting import accepted_of, says_accepted
+from recovery.workflow.code_users import require_own_code
 from recovery.workflow.flow_snapshot import FlowSnapshot
 from recovery.workflow.gather import gather
 from recovery.workflow.journal import note
@@ -91,6 +92,7 @@ def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> P
     target = wanted_code(snapshot, facts, strategy)
     changed = {p: text for p, text in target.items() if snapshot.code.get(p) != text}
     if changed:
+        require_own_code(recovery.flow, changed)
         _must_validate(recovery, changed)
     contents = build(recovery, snapshot, facts, option, changed, held)
     return _write(recovery, contents, by)

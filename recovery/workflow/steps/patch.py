@@ -10,6 +10,7 @@ from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import Step
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
+from recovery.workflow.code_users import require_own_code
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
 SECONDS = 120
@@ -31,6 +32,7 @@ def run(context: Context) -> Mapping[str, Any]:
                 f"{change.before_sha256[:8]}). It was left alone. Seal a new plan."
             )
         else:
+            require_own_code(context.flow, [path])  # others may have come since the seal
             context.watch.guard()
             context.client.import_file(path, change.after.encode())
             context.log(f"{path} written.")

@@ -150,6 +150,24 @@ def test_commands_are_an_admins_to_give(responder: str, place: str) -> None:
     assert "launch" not in json.dumps(call(responder, "POST", "streams/preview", {"checkpoint": place})[1])
 
 
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"runner": "by-hand"}, 403),
+        ({"event_log": "EVENTS"}, 403),
+        ({"runner": "command"}, 403),
+        ({"owner": "x"}, 201),
+    ],
+)
+def test_what_proves_a_stop_beside_an_admins_commands_is_an_admins_to_change(
+    change: dict[str, str], code: int, responder: str, place: str, events: str
+) -> None:
+    said = {"checkpoint": place, "runner": "command", "start": "launch orders", "running": "ask orders"}
+    assert call(token_of("ada", Role.ADMIN), "POST", "streams", said)[0] == 201
+    change = {name: events if value == "EVENTS" else value for name, value in change.items()}
+    assert call(responder, "POST", "streams", {"checkpoint": place, **change})[0] == code
+
+
 def test_the_document_names_what_may_be_chosen(responder: str) -> None:
     _, document = call(responder, "GET", "openapi.json")
     paths = document["paths"]

@@ -3,12 +3,14 @@
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from recovery import bounded
 from recovery.checkpoints import formats, inspect_checkpoint, location_checks
 from recovery.checkpoints.table_progress import count_batch_committed
 from recovery.checkpoints.writer import ALWAYS, SINCE, written_by
@@ -249,3 +251,10 @@ def test_windows_were_written_up_to_the_watermark_at_which_the_last_batch_ran(tm
     found = inspect_checkpoint(str(tmp_path))
     assert (found.closed_ms, found.watermark_ms) == (5000, 9000)
     assert count_batch_committed(found, 3).closed_ms == 9000, "where the table holds the planned batch"
+
+
+def test_a_text_of_more_values_than_are_read_is_malformed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "require_values", partial(bounded.require_values, most=50))
+    assert formats.json_of("[" + "0," * 40 + "0]")
+    with pytest.raises(formats.Malformed):
+        formats.json_of("[" + "0," * 60 + "0]")

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from recovery import bounded
 from recovery.checkpoints import deltalog
+from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Store
 from recovery.errors import Refused, Unreachable
 from recovery.sources import delta
@@ -342,3 +345,24 @@ def test_a_table_in_an_object_store_is_read_the_same(tmp_path: Path) -> None:
     found = delta.measure_distance(line(3), line(5), facts)
     assert found.rows
     assert (found.rows.value, facts.gone) == (7, {"f3"})
+
+
+def test_a_checkpoint_whose_text_is_packed_beyond_reason_is_refused(late: Path) -> None:
+    """Equal texts take no room in Parquet, and all of it in memory."""
+    statistics = json.dumps({"numRecords": 1, "x": "y" * (2 * deltalog.LARGEST_ROWS // deltalog.ROWS_AT_ONCE)})
+    adds = [{"add": {**add(f"f{n}")["add"], "stats": statistics}} for n in range(deltalog.ROWS_AT_ONCE)]
+    parquet(late / "_delta_log" / f"{2:020}.checkpoint.parquet", rows_of(*HEAD, *adds))
+    log = deltalog.list_log(Store.open(str(late)))
+    with pytest.raises(Malformed):
+        deltalog.table_state(log, 2, files=True)
+
+
+def test_a_commit_of_more_values_than_are_read_is_refused(
+    late: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deltalog, "require_values", partial(bounded.require_values, most=50))
+    log = deltalog.list_log(Store.open(str(late)))
+    commit(late, 4, *(add(f"f{n}") for n in range(50)))
+    with pytest.raises(Malformed):
+        deltalog.read_actions(log, 4)
+    assert deltalog.read_actions(log, 3)

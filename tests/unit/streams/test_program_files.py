@@ -232,3 +232,10 @@ def test_a_file_that_is_called_as_a_login_is_no_setting(name: str) -> None:
 
 def test_nothing_is_above_a_bucket() -> None:
     assert imports.folders_above("s3://bucket/jobs") == ["s3://bucket/jobs", "s3://bucket"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"x = " + b"-" * 100_000 + b"1", b"a\n" * imports.LARGEST_MODULE], ids=["nested", "long"]
+)
+def test_a_program_that_no_one_would_write_has_no_imports(content: bytes) -> None:
+    assert imports.read_names(content) == imports.Names()

@@ -59,6 +59,8 @@ def test_a_file_is_found_by_its_path_or_a_unique_ending(name: str) -> None:
         (diff("z\nb\n", "b\n"), "does not apply to /p/q.py at line 1"),
         (diff(OLD, "a\nc\nd\n").rpartition(" d\n")[0], "is cut short"),
         (diff(OLD, "a\nc\nd\n").replace(" c\n", "c\n"), "Line 6 of the diff is not part of its hunk"),
+        ("--- a/q.py\n+++ b/q.py\n" + "@@ -1,1 +1,1 @@\n a\n" * 2, "not in order"),
+        (f"--- a/q.py\n+++ b/q.py\n@@ -{'9' * 5000},1 +1,1 @@\n a\n", "begins no hunk"),
     ],
 )
 def test_a_diff_that_does_not_fit_is_refused(text: str, words: str) -> None:
