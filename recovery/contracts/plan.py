@@ -229,6 +229,8 @@ class PlanBody(Value):
     """The columns by which rows are told apart; (): all of them."""
     key_from: str
     """Where the key comes from, for people."""
+    written_by_function: Flag = False
+    """Whether a function of the code writes the table (foreachBatch): what that makes of a row, it alone knows."""
     whole_rows: Flag = False
     """Whether rows are compared in every column, and counted by `key`."""
     proof: Number = 1

@@ -512,7 +512,7 @@ def _measure_topic(spark: Any, request: Request, folder: Path) -> Measure:
 def _expected(spark: Any, flow: CodeFlow, request: Request, held: TableRows) -> Any:
     """The rows that the rerun had to write: as a rehearsal wrote them, else what the code yields over the input."""
     if request.get("expected"):
-        return spark.read.schema(flow.schema).parquet(literal(request["expected"]))
+        return flow.as_partitioned(spark.read.schema(flow.schema).parquet(literal(request["expected"])))
     inputs, slices = _new_input(request)
     expected = flow.batch(inputs, inputs, slices)
     if request.get("state_kept") and flow.dedupe is not None and held.old is not None:

@@ -123,7 +123,27 @@ class CodeFlow:
         self, files: Sequence[str], known: Sequence[str], slices: Mapping[str, Sequence[slicing.Slice]]
     ) -> Any:
         by_index = {int(source): slicing.merge_slices(given) for source, given in slices.items()}
-        return self._called(lambda: self.reader.batch(self._flow.func, files, known, by_index))
+        return self.as_partitioned(
+            self._called(lambda: self.reader.batch(self._flow.func, files, known, by_index))
+        )
+
+    def as_partitioned(self, frame: Any) -> Any:
+        """Rows of the flow as its table has them: no folder is named by an empty text, so Spark keeps null of one that
+        a partition has."""
+        from pyspark.sql import functions as F
+
+        named = {name.lower() for name in self.partitions or ()}
+        texts = [
+            field.name
+            for field in frame.schema.fields
+            if field.name.lower() in named and field.dataType.typeName() == "string"
+        ]
+        quoted = {name: F.col(f"`{name.replace('`', '``')}`") for name in texts}
+        return (
+            frame.withColumns({name: F.when(column != "", column) for name, column in quoted.items()})
+            if texts
+            else frame
+        )
 
     def replaced(self, replace: Replace) -> Any:
         """The flow's DataFrame over other reads than its own (`ReaderProxy.replaced`).

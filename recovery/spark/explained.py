@@ -156,9 +156,12 @@ def _operator(node: str, line: str) -> str:
 
 
 def dedupe_columns(text: str) -> tuple[str, ...] | None:
-    """Columns of the outermost dropDuplicates; None where the query has none."""
+    """Columns of the outermost dropDuplicates; None where the query has none. () for dropDuplicatesWithinWatermark: its
+    keys come again once its delay is over."""
     for line in section(text, "Physical Plan"):
-        if node_of(line) in ("StreamingDeduplicate", "StreamingDeduplicateWithinWatermark"):
+        if node_of(line) == "StreamingDeduplicateWithinWatermark":
+            return ()
+        if node_of(line) == "StreamingDeduplicate":
             listed = line.split(" [", 1)[1].split("], state info", 1)[0]
             return tuple(_ATTRIBUTE.sub("\0", listed + "]").rstrip("]").rstrip("\0").split("\0, "))
     return None

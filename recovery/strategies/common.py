@@ -103,9 +103,9 @@ def all_there(facts: Facts) -> int:
 
 
 def table_after(facts: Facts, new_rows: int | None) -> int | None:
-    """Rows of the table once `new_rows` came to it; None where one of both is not known."""
+    """Rows of the table once `new_rows` came to it; None where one of both is not known, or a function writes it."""
     table = facts.counts.table
-    return None if new_rows is None or table is None else table + new_rows
+    return None if new_rows is None or table is None or facts.sink.by_function else table + new_rows
 
 
 def seconds(facts: Facts, updates: int, *, more: float = 0.0) -> float | None:

@@ -160,7 +160,21 @@ def findings(facts: Facts, of: PlannedStart) -> tuple[Finding, ...]:
     found = judge_risk(facts, of)
     if found.bars:
         return ()
-    return (*_run_too(facts), *_repeats(facts, found), *(() if of.query_id_kept else _passes_over(facts)))
+    passed_over = () if of.query_id_kept else _passes_over(facts)
+    return (*_written_by_function(facts), *_run_too(facts), *_repeats(facts, found), *passed_over)
+
+
+def _written_by_function(facts: Facts) -> tuple[Finding, ...]:
+    """What that makes of a row, it alone knows (`verification.functions`)."""
+    if not facts.sink.by_function:
+        return ()
+    says = (
+        "A function writes this table (foreachBatch). If it changes, filters or upserts what it gets (MERGE), the new "
+        "rows are not those that the code yields: the table's growth is not forecast, and the recovery ends without "
+        "proof."
+    )
+    do = "If it does, compare the new rows yourself after the run."
+    return (Finding("FUNCTION_WRITES_TABLE", Severity.INFO, says, do),)
 
 
 def _passes_over(facts: Facts) -> tuple[Finding, ...]:

@@ -150,6 +150,7 @@ class Evidence:
     owners: Mapping[str, str] = field(
         default_factory=dict
     )  # of files that are named, where the storage tells
+    by_function: bool = False  # a function of the code writes the table
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from recovery.contracts.measured import (
     WholeComparison,
 )
 from recovery.spark.api import Measure
+from recovery.verification import functions
 from recovery.verification.evidence import Evidence, WholeFlow
 
 
@@ -26,8 +27,12 @@ def outcome_of(forecast: Forecast, planned: Sequence[Criterion], evidence: Evide
         return MeasuredOutcome()
     again = any(isinstance(c.expected, ExpectedRows) and c.expected.again for c in planned)
     given = {"lost": _accepted(forecast.lost), "doubled": _accepted(forecast.doubled)}
-    lost, lost_bound = _lost(measure, given["lost"])
-    early = None if lost is None else _lost_before(measure, lost, evidence.whole_flow)
+    if functions.is_own_work(evidence):  # its keys tell of the whole table at once
+        lost, lost_bound = functions.count_lost(measure, evidence.whole_flow)
+        early = None if lost is None else 0
+    else:
+        lost, lost_bound = _lost(measure, given["lost"])
+        early = None if lost is None else _lost_before(measure, lost, evidence.whole_flow)
     doubled, doubled_bound = _doubled(measure, given["doubled"], evidence.whole_flow, again=again)
     return MeasuredOutcome(
         new_rows=measure.new_rows,

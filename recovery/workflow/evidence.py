@@ -181,6 +181,7 @@ def collect(
         measure=None,
         planned=_planned(old, new, contents, scope),
         old_files=None if scope == "new" else whole.old_files(snapshot, before, marks_before),
+        by_function=contents.written_by_function,
     )
     stretches = _stretches(snapshot, contents, readers)
     inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, snapshot.sink)

@@ -306,9 +306,10 @@ def _drops_dedupe(checkpoint: CheckpointReport, code: CodeFacts, old: CodeFacts 
 
 
 def find_state_key(checkpoint: CheckpointReport) -> tuple[str, ...]:
-    """The key columns of the outermost dropDuplicates whose state a checkpoint has; () where it has none."""
+    """The key columns of the outermost dropDuplicates whose state a checkpoint has; () where it has none, or where that
+    is dropDuplicatesWithinWatermark, whose keys come again once its delay is over."""
     kept = (o for o in checkpoint.state_operators if o.name in state_rows.DEDUPES)
-    return next((o.key_columns for o in kept), ())
+    return next((o.key_columns if o.name == "dedupe" else () for o in kept), ())
 
 
 def find_old_key(snapshot: FlowSnapshot, known: Study, old_known: Study | None) -> tuple[str, ...]:

@@ -178,13 +178,16 @@ def build(
         checkpoint_place=snapshot.checkpoint_place,
         table_place=snapshot.table_place,
         sink=SinkPlace(
-            kind=snapshot.sink.kind, declared=snapshot.sink.declared, place=snapshot.sink.location
+            kind=snapshot.sink.kind,
+            declared=snapshot.sink.declared,
+            place=snapshot.sink.location,
         ),
         other_tables=dict(snapshot.others),
         diagnosis=_diagnosis(recovery),
         strategy=option.strategy,
         key=code.key,
         key_from=code.key_from,
+        written_by_function=facts.sink.by_function,
         whole_rows=whole_rows(code),
         proof=EDITION,
         positions=option.positions,

@@ -30,8 +30,14 @@ def append(spark: Any, table: str, number: int, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("before", "expected", "written", "missing"),
-    [("07", "08", "08", 0), ("07", "08", "8", 1), ("2026-11-27", "2026-11-28", "2026-11-28", 0)],
-    ids=["hours", "another hour", "days"],
+    [
+        ("07", "08", "08", 0),
+        ("07", "08", "8", 1),
+        ("2026-11-27", "2026-11-28", "2026-11-28", 0),
+        ("a", "", "", 0),
+        ("a", "", "b", 1),
+    ],
+    ids=["hours", "another hour", "days", "an empty text", "another text than an empty one"],
 )
 def test_new_rows(
     before: str, expected: str, written: str, missing: int, bare: Room, bare_session: Any, tmp_path: Path

@@ -349,7 +349,9 @@ def test_a_table_in_an_object_store_is_read_the_same(tmp_path: Path) -> None:
 
 def test_a_checkpoint_whose_text_is_packed_beyond_reason_is_refused(late: Path) -> None:
     """Equal texts take no room in Parquet, and all of it in memory."""
-    statistics = json.dumps({"numRecords": 1, "x": "y" * (2 * deltalog.LARGEST_ROWS // deltalog.ROWS_AT_ONCE)})
+    statistics = json.dumps(
+        {"numRecords": 1, "x": "y" * (2 * deltalog.LARGEST_ROWS // deltalog.ROWS_AT_ONCE)}
+    )
     adds = [{"add": {**add(f"f{n}")["add"], "stats": statistics}} for n in range(deltalog.ROWS_AT_ONCE)]
     parquet(late / "_delta_log" / f"{2:020}.checkpoint.parquet", rows_of(*HEAD, *adds))
     log = deltalog.list_log(Store.open(str(late)))
