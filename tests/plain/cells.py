@@ -70,6 +70,12 @@ def kept_then_all(world: World) -> Counter[Row]:
     return Counter(shape([*deduped(flat(before), "id"), *flat(after)], upper=world.is_upper))
 
 
+def upserted(world: World) -> Counter[Row]:
+    """The last row of each id, of those that dropDuplicates let through and of the new ones."""
+    rows = [*deduped(flat(world.arrived[:2]), "id"), *flat(world.arrived[2:])]
+    return Counter(shape({r["id"]: r for r in rows}.values(), upper=world.is_upper))
+
+
 def all_by_id(world: World) -> Counter[Row]:
     return Counter(shape(deduped(flat(world.arrived), "id"), upper=world.is_upper))
 
@@ -192,6 +198,8 @@ CELLS: Final = (
     Cell("dropDuplicates removed", "package", BY_ID, "", "continue"),
     Cell("dropDuplicates removed", "foreachBatch to delta", BY_ID, "", "continue", "repeats_rows"),
     Cell("dropDuplicates removed", "foreachBatch to parquet", BY_ID, "", "continue", "repeats_rows"),
+    Cell("dropDuplicates removed, a key is updated", "upsert to delta", BY_ID, "", "continue", "needs_attention",
+         upserted, more=("--accept-repeats",), after=(orders(12, 6), [*orders(18, 6), *orders(3, 1, v="new")])),
     Cell("dropDuplicates removed", "tables", BY_ID, "", "continue"),
     Cell("put back", "files to parquet", BY_ID, "", "revert", right=all_by_id, after=AGAIN),
     Cell("put back", "kafka to delta", BY_ID, "", "revert", right=all_by_id, after=AGAIN),

@@ -224,6 +224,21 @@ stream.trigger(availableNow=True).start()
 spark.streams.awaitAnyTermination()
 """
 
+UPSERT: Final = FUNCTION.replace(
+    """    batch.write.format("@FORMAT@").mode("append").save(root + "/out")
+""",
+    """    if number == 0:
+        batch.write.format("delta").save(root + "/out")
+        return
+    batch.createOrReplaceTempView("updates")
+    batch.sparkSession.sql(
+        f"MERGE INTO delta.`{root}/out` t USING updates s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+""",
+)
+"""The upsert of Delta's own pages."""
+
 ENDLESS: Final = """\
 import sys
 import time
@@ -329,6 +344,7 @@ PROGRAMS: Final = {
         Program("windows", {"counts.py": WINDOWS}, "counts.py"),
         Program("foreachBatch to parquet", {"up.py": FUNCTION.replace("@FORMAT@", "parquet")}, "up.py", sink="batches"),
         Program("foreachBatch to delta", {"up.py": FUNCTION.replace("@FORMAT@", "delta")}, "up.py", sink="delta"),
+        Program("upsert to delta", {"up.py": UPSERT}, "up.py", sink="delta"),
         Program("endless", {"endless.py": ENDLESS}, "endless.py"),
         Program("tables", {"tables.py": TABLES}, "tables.py", source="delta", sink="delta"),
         Program("join", {"joined.py": JOIN}, "joined.py"),
