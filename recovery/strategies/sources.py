@@ -234,7 +234,7 @@ def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for source in concerned(facts):
         passed_over = _comes_in(source) if anew and source.ignored else _ignored(source)
-        found += [*_not_known(source), *passed_over, *_soon(facts, source)]
+        found += [*_not_known(source), *passed_over, *_soon(facts, source), *_find_cleaned(source)]
         found += () if anew else _find_rewritten(source)
     if not anew and (files_twice := twice(facts)):
         says = files.said_twice([f.path for f in files_twice])
@@ -327,6 +327,20 @@ def _find_rewritten(source: SourceFacts) -> Iterable[Finding]:
     )
     do = "It is so with or without a recovery. Write what is missing again, under another name."
     yield Finding("INPUT_CHANGED_AFTER_READ", Severity.WARNING, says, do, file=changed[0].path)
+
+
+def _find_cleaned(source: SourceFacts) -> Iterable[Finding]:
+    """Source: FileStreamSourceCleaner; it takes the files of a batch away once the next one is committed."""
+    how = next((str(v).lower() for name, v in source.options.items() if name.lower() == "cleansource"), "off")
+    if how not in ("delete", "archive") or not source.waiting:
+        return
+    says = (
+        f"{name_of(source)} {'deletes' if how == 'delete' else 'moves away'} files that it has read (cleanSource), and "
+        "the proof compares the new rows with their files: what is gone by then cannot be compared, and the recovery ends "
+        "without proof."
+    )
+    do = "Set cleanSource to off until the recovery is proven, or keep a copy of the waiting files."
+    yield Finding("SOURCE_REMOVES_FILES", Severity.WARNING, says, do)
 
 
 def _comes_in(source: SourceFacts) -> Iterable[Finding]:

@@ -4,6 +4,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Amount
 from recovery.contracts.option import Option
@@ -55,6 +57,24 @@ def test_a_committed_file_to_which_rows_were_added_is_named_and_its_rows_are_not
     }
     assert named["continue"] == [f"file://{tmp_path}/hourly"]
     assert named["full-refresh"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "removes"),
+    [
+        ({"cleanSource": "delete"}, True),
+        ({"cleansource": "ARCHIVE"}, True),
+        ({"cleanSource": "off"}, False),
+        ({}, False),
+    ],
+)
+def test_a_source_that_removes_what_it_has_read_is_named_before_the_run(
+    tmp_path: Path, options: dict[str, str], removes: bool
+) -> None:
+    put(tmp_path, a=0, new=0.3)
+    log, counts = entries(tmp_path, 0, a=0), Counts(table=1, processed=1, waiting=1, everything=2)
+    told = judged(about(tmp_path, SourceProgress(0, "files", '{"logOffset":0}', 0, log), counts, **options))
+    assert ("SOURCE_REMOVES_FILES" in {f.code for f in told["continue"].findings}) is removes
 
 
 def test_a_file_that_spark_has_forgotten_and_reads_a_second_time_is_told(tmp_path: Path) -> None:
