@@ -336,8 +336,8 @@ def _find_cleaned(source: SourceFacts) -> Iterable[Finding]:
         return
     says = (
         f"{name_of(source)} {'deletes' if how == 'delete' else 'moves away'} files that it has read (cleanSource), and "
-        "the proof compares the new rows with their files: what is gone by then cannot be compared, and the recovery ends "
-        "without proof."
+        "the proof compares the new rows with their files: what is gone by then cannot be compared, and the recovery "
+        "ends without proof."
     )
     do = "Set cleanSource to off until the recovery is proven, or keep a copy of the waiting files."
     yield Finding("SOURCE_REMOVES_FILES", Severity.WARNING, says, do)
