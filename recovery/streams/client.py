@@ -225,7 +225,10 @@ class StreamsClient(PipelinesClient):
         active = next((t for t in snapshot.status.updates if t.state in ACTIVE), None)
         is_look = snapshot.status.alive is True and _goes_on_from_us(snapshot, timezone.now())
         if not is_look and active is not None:
-            raise ActiveUpdate(f"{snapshot.pipeline.name} runs already.", update_id=active.update_id)
+            raise ActiveUpdate(
+                f"{snapshot.pipeline.name} is already running, so nothing was started.",
+                update_id=active.update_id,
+            )
         by_command = snapshot.stream.has_start_command
         start = StreamStart(
             stream=snapshot.stream,
@@ -253,7 +256,7 @@ class StreamsClient(PipelinesClient):
         if snapshot.is_contradicted:
             raise Refused(_say_log_grows(name), code="log_still_grows")
         if alive:
-            raise Refused(f"{name} runs.", code="still_active")
+            raise Refused(f"{name} is running. Stop it first.", code="still_active")
         if alive is False and snapshot.stream.has_running_command:
             is_open = any(seen.run.state is RunState.RUNNING for seen in snapshot.seen[-1:])
             return StandstillProof.RUNNING_COMMAND_ALONE if is_open else StandstillProof.RUNNING_COMMAND
