@@ -4,7 +4,7 @@ import re
 import sys
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from recovery.approvals import rules, selectors
 from recovery.contracts.choices import ChoicesChange
@@ -264,8 +264,27 @@ def _way_back(recovery: Recovery) -> str:
     return f"Undo it: bin/manage rollback {recovery.label}."
 
 
-def approvals(recovery: Recovery, plan: Plan) -> dict[str, Any]:
-    """`{needed, given, missing, voters[], expires_at, awaits}`; `awaits` null: the plan may run now."""
+class AwaitedConsent(TypedDict):
+    """Why a plan may not run now."""
+
+    code: str
+    says: str
+
+
+class ApprovalState(TypedDict):
+    """The votes of a plan as JSON. `voters`: names of who may vote; `expires_at`: ISO time, UTC, null without a
+    request; `awaits`: null where the plan may run now."""
+
+    needed: int
+    given: int
+    missing: int
+    voters: list[str]
+    expires_at: str | None
+    awaits: AwaitedConsent | None
+
+
+def read_approvals(recovery: Recovery, plan: Plan) -> ApprovalState:
+    """The votes of a plan now."""
     standing = selectors.approval_standing(recovery, plan)
     request, count = selectors.request_of(plan), rules.tally_votes(standing.rule, standing.votes)
     no = selectors.run_refusal(recovery, plan)
@@ -289,13 +308,14 @@ def awaited(recovery: Recovery, plan: Plan) -> str:
 
 def describe_wait(label: str, state: str, recovery: Recovery, plan: Plan) -> str:
     """The same of R-n, or of J-n by the approval of one of its plans."""
-    approval = approvals(recovery, plan)
-    if approval["awaits"] is None:
+    approval = read_approvals(recovery, plan)
+    awaited_consent = approval["awaits"]
+    if awaited_consent is None:
         return f"It may run: bin/manage execute {label} --wait"
     voters = ", ".join(approval["voters"]) or "no one, ask an admin"
     who = f" Who may vote: {voters}." if approval["missing"] else ""
     vote = f"Vote with: bin/manage approve {label} --reason TEXT, or reject."
-    return f"{label} {state}: {approval['awaits']['says']}{who}\n{vote}"
+    return f"{label} {state}: {awaited_consent['says']}{who}\n{vote}"
 
 
 def _criterion(one: JudgedCriterion) -> str:

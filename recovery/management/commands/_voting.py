@@ -53,7 +53,7 @@ class VoteCommand(RepriseCommand):
             "state": recovery.state,
             "plan_hash": plan.hash,
             "vote": self.choice,
-            "approvals": _acting.approvals(recovery, plan),
+            "approvals": _acting.read_approvals(recovery, plan),
         }
 
     def _vote_together(self, options: Options) -> CommandAnswer:

@@ -39,5 +39,5 @@ def _asked(recovery: Recovery, plan: Plan) -> dict[str, Any]:
         "recovery": recovery.label,
         "state": recovery.state,
         "plan_hash": plan.hash,
-        "approvals": _acting.approvals(recovery, plan),
+        "approvals": _acting.read_approvals(recovery, plan),
     }
