@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import filler, inspect_checkpoint, publishing, repair, seed, transplant
+from recovery.checkpoints import inspect_checkpoint, publishing, repair, seed, transplant
 from recovery.checkpoints.copying import copy_checkpoint
 from recovery.checkpoints.uris import encode_uri
 from recovery.errors import Refused
@@ -319,20 +319,3 @@ def test_a_seed_goes_on_after_a_batch_that_only_the_table_has_finished(
     assert stream.run(dedup=False) == ""
     assert stream.rows() == keys(*range(batches + 2))
     assert inspect_checkpoint(stream.flow, sink=stream.table).findings == ()
-
-
-@pytest.mark.parametrize("batches", [1, 3, 9, 12, 25])
-def test_a_seed_into_a_new_table_is_readable_behind_fillers(spark: Any, tmp_path: Path, batches: int) -> None:
-    stream = Stream(spark, tmp_path)
-    stream.put(*range(batches))
-    assert stream.run(dedup=True) == ""
-    plan = seed.plan_seed(inspect_checkpoint(stream.flow))
-    ready = seed.prepare_seed(stream.flow, plan, recovery="R-1", fence=1, guard=free)
-    stream.version = seed.publish_checkpoint(stream.flow, ready, guard=free)
-    (tmp_path / "table").rename(tmp_path / "old table")
-    (tmp_path / "table").mkdir()
-    fill = filler.plan_filler(stream.table, inspect_checkpoint(stream.flow), next_batch=batches)
-    filler.fill_log(fill, recovery="R-1", guard=free)
-    stream.put(*range(batches, batches + 12))
-    assert stream.run(dedup=False) == ""
-    assert stream.rows() == keys(*range(batches, batches + 12))
