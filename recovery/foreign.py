@@ -43,12 +43,6 @@ class ForeignFolder:
         with self._above(name) as (folder, last):
             return _regular(os.open(last, os.O_RDONLY | _KEPT_OUT, dir_fd=folder))
 
-    def open_to_append(self, name: str) -> int:
-        """A regular file, made where it is missing, open for writing at its end."""
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _KEPT_OUT
-        with self._above(name) as (folder, last):
-            return _regular(os.open(last, flags, 0o600, dir_fd=folder))
-
     def read(self, name: str, limit: int) -> bytes:
         """The bytes of a file. OSError EFBIG where it has more than `limit`."""
         with os.fdopen(self.open(name), "rb") as stream:

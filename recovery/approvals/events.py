@@ -2,13 +2,9 @@
 neither.
 """
 
-from typing import Final
-
 from recovery.models import ApprovalRequest, Recovery
 from recovery.notify.actions import announce_event
 from recovery.people.roles import SYSTEM, Actor
-
-DECIDED: Final = ("approved", "rejected", "expired", "voided")
 
 
 def announce_request(request: ApprovalRequest, *, by: Actor) -> None:
@@ -22,7 +18,10 @@ def announce_request(request: ApprovalRequest, *, by: Actor) -> None:
 
 
 def announce_decision(request: ApprovalRequest, how: str, says: str, *, by: Actor = SYSTEM) -> None:
-    """The request has ended, or has all its votes; `how` is one of DECIDED. A vote that decides nothing is not told."""
+    """The request has ended, or has all its votes. `how`: approved, rejected, expired or voided.
+
+    A vote that decides nothing is not announced.
+    """
     _tell("approval.decided", request, how, {"decision": how, "reason": says}, by)
 
 

@@ -139,11 +139,6 @@ def code_of_action(action: str, outcome: str) -> str:
     return f"{action}.{outcome}"
 
 
-def words_of_action(action: str) -> str:
-    """People's words for an act. Raises KeyError for a code that is not registered."""
-    return ACTIONS[action]
-
-
 def check_action(action: str, outcome: str) -> None:
     """Raise ValueError for a code or an outcome that is not registered: a bug in the caller."""
     if action not in ACTIONS:

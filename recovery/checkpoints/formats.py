@@ -43,8 +43,6 @@ class OffsetFile:
     sources: tuple[OffsetLine, ...]
     #: v2: the operation of a batch that Spark put in by itself (a repartition), else None
     control: str | None = None
-    #: v2: what the header holds of named sources
-    source_metadata: dict[str, Any] = field(default_factory=dict)
     #: the header has a conf at all, as it has since Spark 2.2
     settings: bool = True
 
@@ -150,6 +148,7 @@ def parse_offsets(data: bytes) -> OffsetFile:
     conf = header.get("conf", {})
     if not isinstance(conf, dict):
         raise Malformed("its conf is not a JSON object")
+    _object_in(header, "sourceMetadataInfo")  # an object wherever Spark writes it
     body = lines[2:-1] if lines[-1] == "" else lines[2:]
     if len(body) > MAX_SOURCES:
         raise Malformed(f"it has {len(body)} source lines, more than the {MAX_SOURCES} read here")
@@ -160,7 +159,6 @@ def parse_offsets(data: bytes) -> OffsetFile:
         {str(k): str(v) for k, v in conf.items()},
         tuple(_parse_offset_line(version, index, line) for index, line in enumerate(body)),
         _read_control_batch(header),
-        _object_in(header, "sourceMetadataInfo"),
         "conf" in header,
     )
 

@@ -5,10 +5,9 @@ A log of a million files is passed over as bytes; only the entries that are show
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any
 
 from recovery.checkpoints import filelog, logscan
 from recovery.checkpoints.file_listing import Tree
@@ -33,9 +32,6 @@ class LogSpan:
     first: tuple[SourceEntry, ...] = ()
     read_from: tuple[str, ...] = ()
     why: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)

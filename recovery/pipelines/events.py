@@ -7,7 +7,7 @@ must then count as not said, never as an error of ours.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -52,7 +52,6 @@ class FlowStatus:
     status: str
     at: datetime | None
     causes: tuple[dict[str, str], ...] = ()
-    metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,6 @@ def statuses(events: Iterable[Mapping[str, Any]], update: str | None = None) -> 
             status=status,
             at=when(event.get("timestamp")),
             causes=reasons if status != "COMPLETED" else (),
-            metrics=as_object(said.get("metrics")),
         )
     return found
 

@@ -15,7 +15,6 @@ from recovery.checkpoints.formats import Malformed, object_of
 from recovery.checkpoints.report import SourceProgress
 from recovery.checkpoints.uris import canonical_uri, decode_uri
 from recovery.contracts.positions import Certainty as Certainty
-from recovery.errors import Refused
 from recovery.sources import registry
 from recovery.sources.base import Distance
 from recovery.sources.comparing import count_noun, option_of
@@ -152,70 +151,6 @@ def propose_mapping(old: Sequence[OldSource], new: Sequence[NewSource]) -> Mappi
         added=tuple(_describe_added(old_source, old) for old_source in _left_new(new, pairs)),
         dropped=tuple(_describe_dropped(old_source) for old_source in _left_old(old, pairs)),
         notes=_list_order_notes(old, new, pairs),
-    )
-
-
-def offset_lines(
-    old: Sequence[OldSource],
-    new: Sequence[NewSource],
-    proposal: MappingProposal,
-    *,
-    confirmed: Collection[str],
-    starts: Mapping[str, str | None],
-) -> tuple[tuple[str, str | None], ...]:
-    """(key, offset) of every new source, in plan order, as the next checkpoint's offset file holds them.
-
-    `confirmed`: of `proposal.unconfirmed`. `starts`: new source -> its offset; None is `-` in the file, which leaves
-    the start to the reader's own options. Raises Refused while anything is not confirmed or has no start.
-    """
-    open_ones = [key for key in proposal.unconfirmed if key not in confirmed]
-    if open_ones:
-        raise Refused(f"Confirm first which sources are which: {', '.join(open_ones)}.", code="not_confirmed")
-    startless = [a.new for a in proposal.added if a.new not in starts]
-    if startless:
-        raise Refused(f"Choose where to start first: source {', '.join(startless)}.", code="no_start")
-    at = {source.key: source.offset_json for source in old}
-    held: dict[str, str | None] = {p.new: at[p.old] for p in proposal.pairs}
-    return tuple(
-        (source.key, held[source.key] if source.key in held else starts[source.key]) for source in new
-    )
-
-
-@dataclass(frozen=True)
-class Watermark:
-    """What the stored watermark does to rows that are read again. `set_ms`: the value to write; None: as it is.
-
-    It goes into `batchWatermarkMs` of the offsets and `nextBatchWatermarkMs` of the commit, in ms since the epoch.
-    """
-
-    set_ms: int | None
-    says: str
-
-
-def check_watermark(stored_ms: int, rewound: Sequence[str], oldest_event_ms: int | None) -> Watermark:
-    """Rows whose event time is not above the watermark are late, and stateful steps drop them without a word.
-
-    `rewound`: sources that read older rows than before, new ones with a past among them. `oldest_event_ms`: the
-    oldest event time of those rows, where someone knows it. Source: WatermarkSupport (event time <= watermark).
-    """
-    if not rewound:
-        return Watermark(None, "No source goes back, so the watermark stays.")
-    if stored_ms <= 0:
-        return Watermark(None, "The query has no watermark, or none was reached yet: no row is late.")
-    if oldest_event_ms is not None and oldest_event_ms > stored_ms:
-        return Watermark(None, "The rows to be read again are newer than the watermark: none is late.")
-    to = 0 if oldest_event_ms is None else max(0, oldest_event_ms - 1)
-    which = f"Source{'s' if len(rewound) > 1 else ''} {', '.join(rewound)}"
-    return Watermark(
-        to,
-        f"{which} would read rows again that the stored watermark ({stored_ms} ms) makes late, and stateful steps "
-        f"would drop them. Set it to {to} ms"
-        + (
-            ", as the oldest event time is not known."
-            if oldest_event_ms is None
-            else ", just below the oldest event."
-        )
-        + " Windows that were final are then recomputed.",
     )
 
 

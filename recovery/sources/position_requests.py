@@ -164,27 +164,6 @@ def describe_wishes(positions: Mapping[str, StartChoice | None]) -> str:
     return "; ".join(each) or "every source where it was committed"
 
 
-def wish_from_json(body: Mapping[str, Any]) -> StartChoice:
-    """Back from `as_dict`. Raises WrongUse for what it never wrote."""
-    try:
-        wanted = codec.read(StartChoice, body)
-        _refuse_unclear(wanted)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise WrongUse(f"This names no position. Write one of: {FORMS}.", code="no_position") from error
-    return wanted
-
-
-def _refuse_unclear(wanted: StartChoice) -> None:
-    """Raise WrongUse unless a wish and each of its parts name one position that can be written."""
-    whole_ones = _list_source_texts(wanted)
-    if len(whole_ones) > 1 or not (whole_ones or wanted.parts):
-        raise WrongUse(f"Name one position for each source: {FORMS}.", code="not_one_position")
-    for name, wish in wanted.parts.items():
-        if wish is not None:
-            _refuse_unclear(wish)
-        of_part(name, text_of_part(wish))
-
-
 def by_source(given: Sequence[str]) -> dict[str, StartChoice | None]:
     """`0=time=…`, `1=latest`, `all=earliest`, `0=committed`, `0/orders-3=1200` by source; None: as committed.
 

@@ -54,11 +54,6 @@ class UpdateWatch:
         return now - since if since else timedelta()
 
 
-def is_waiting(step: Step) -> bool:
-    """Does it run without a worker, because an update does its work?"""
-    return step.state == "running" and step.look_at is not None
-
-
 def begin(step: Step) -> None:
     """The step waits from now on: its worker is free, and a first look follows at once."""
     now = timezone.now()

@@ -16,7 +16,6 @@ READS: dict[str, Act] = {
     "open": lambda folder, name: os.close(folder.open(name)),
     "read": lambda folder, name: folder.read(name, 100),
     "read_end": lambda folder, name: folder.read_end(name, 100),
-    "open_to_append": lambda folder, name: os.close(folder.open_to_append(name)),
 }
 WRITES: dict[str, Act] = {
     "write": lambda folder, name: folder.write(name, b"ours"),

@@ -21,7 +21,6 @@ class Chain:
     base: StateFile | None
     steps: tuple[StateFile, ...]
     missing: str | None = None
-    missing_version: int | None = None
 
     @property
     def files(self) -> tuple[StateFile, ...]:
@@ -45,7 +44,7 @@ def chain_of_version(
     for at in range(version, 0, -1):
         unique_id = ids.get(at) if ids is not None else None
         if ids is not None and unique_id is None:
-            return Chain(version, None, tuple(reversed(steps)), f"{store.folder}/{at}_*", at)
+            return Chain(version, None, tuple(reversed(steps)), f"{store.folder}/{at}_*")
         base = next((by_key[k] for k in ((at, b, unique_id) for b in BASES) if k in by_key), None)
         if base:
             return Chain(version, base, tuple(reversed(steps)))
@@ -53,7 +52,7 @@ def chain_of_version(
         if step is None:
             name = f"{at}_{unique_id}" if unique_id else str(at)
             missing = f"{store.folder}/{name}.{kind_of([store]) or kind or 'delta'}"
-            return Chain(version, None, tuple(reversed(steps)), missing, at)
+            return Chain(version, None, tuple(reversed(steps)), missing)
         steps.append(step)
     return Chain(version, None, tuple(reversed(steps)))
 

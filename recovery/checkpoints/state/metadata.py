@@ -23,7 +23,6 @@ class StoreInfo:
 
     name: str
     partitions: int
-    prefix_columns: int = 0
     schema_paths: tuple[str, ...] = ()
     early: bool = False
 
@@ -95,8 +94,8 @@ def _parse_store(info: dict[str, Any]) -> StoreInfo:
     paths = [info[EARLY_PATH]] if early else paths
     if not isinstance(paths, list) or not all(isinstance(p, str) for p in paths):
         raise Malformed("its stateSchemaFilePaths is not a list of paths")
-    partitions, prefix = number_of(info, "numPartitions"), number_of(info, "numColsPrefixKey")
-    return StoreInfo(name, partitions, prefix, tuple(paths), early)
+    number_of(info, "numColsPrefixKey")  # every store that Spark writes has it
+    return StoreInfo(name, number_of(info, "numPartitions"), tuple(paths), early)
 
 
 def _parse_properties(text: object) -> dict[str, Any]:

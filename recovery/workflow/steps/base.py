@@ -1,8 +1,8 @@
 """What a step gets and what it gives back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.probes import EvidenceLine
@@ -98,14 +98,6 @@ class ProbeOutcome:
     evidence: list[EvidenceLine]
     result: Mapping[str, Any] | None = None
     cut: bool = False
-
-
-class StepModule(Protocol):
-    """A module of this folder: `run` acts, `probe` only reads."""
-
-    SECONDS: int
-    run: Callable[[Context], Mapping[str, Any] | StepWait]
-    probe: Callable[[Step], ProbeOutcome]
 
 
 def saw(proven: bool | None, says: str) -> EvidenceLine:

@@ -6,15 +6,12 @@ from hypothesis import strategies as st
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Amount
-from recovery.errors import Refused
 from recovery.sources.base import Distance
 from recovery.sources.mapping import (
     Certainty,
     NewSource,
     OldSource,
-    check_watermark,
     new_source,
-    offset_lines,
     old_source,
     propose_mapping,
 )
@@ -121,19 +118,6 @@ def test_a_change_of_order_is_said() -> None:
     assert not propose_mapping(before, [new("0", "files", "/a"), new("1", "files", "/b")]).notes
 
 
-def test_offset_lines_wait_for_confirmation_and_for_starts() -> None:
-    before = [old("0", "files", "file:///in/a"), old("1", "kafka", "gone")]
-    after = [new("0", "delta", "t"), new("1", "files", "/in")]
-    found = propose_mapping(before, after)
-    assert found.unconfirmed == ("0->1", "1->")
-    with pytest.raises(Refused, match="0->1"):
-        offset_lines(before, after, found, confirmed=["1->"], starts={"0": None})
-    with pytest.raises(Refused, match="source 0"):
-        offset_lines(before, after, found, confirmed=["0->1", "1->"], starts={})
-    lines = offset_lines(before, after, found, confirmed=["0->1", "1->"], starts={"0": None})
-    assert lines == (("0", None), ("1", '"at 0"'))
-
-
 def test_places_of_a_checkpoint_s_source_are_read_from_it() -> None:
     entries = Entries.from_entries(SourceEntry(f"file:///in/a%20b/{n}.json", 5, n) for n in range(3))
     assert old_source(SourceProgress(0, "files", '{"logOffset":2}', 2, entries)).places == {"file:///in/a b"}
@@ -141,26 +125,6 @@ def test_places_of_a_checkpoint_s_source_are_read_from_it() -> None:
     assert old_source(kafka) == OldSource("1", "kafka", "{}", frozenset({"orders"}))
     named = SourceProgress(1, "delta", "{}", name="n", position={"reservoirId": "7b"})
     assert (old_source(named).key, old_source(named).places) == ("n", {"7b"})
-
-
-@pytest.mark.parametrize(
-    ("stored", "rewound", "oldest", "value"),
-    [
-        (5000, [], None, None),
-        (0, ["0"], None, None),
-        (5000, ["0"], None, 0),
-        (5000, ["0", "1"], 4000, 3999),
-        (5000, ["0"], 5000, 4999),  # event time <= watermark is late
-        (5000, ["0"], 5001, None),
-        (5000, ["0"], -3, 0),
-    ],
-)
-def test_the_watermark_is_set_where_it_would_drop_rows(
-    stored: int, rewound: list[str], oldest: int | None, value: int | None
-) -> None:
-    found = check_watermark(stored, rewound, oldest)
-    assert found.set_ms == value
-    assert found.says.endswith(".")
 
 
 kinds = st.sampled_from(["files", "kafka", "delta", "unknown"])
@@ -171,7 +135,7 @@ news = st.lists(st.builds(NewSource, st.uuids().map(str), kinds, places, names),
 
 
 @given(olds, news)
-def test_every_old_source_goes_on_once_or_is_dropped_and_every_new_one_has_a_start_or_asks(
+def test_every_old_source_goes_on_once_or_is_dropped_and_every_new_one_continues_one_or_asks(
     before: list[OldSource], after: list[NewSource]
 ) -> None:
     found = propose_mapping(before, after)
@@ -181,9 +145,6 @@ def test_every_old_source_goes_on_once_or_is_dropped_and_every_new_one_has_a_sta
     assert sorted([p.new for p in found.pairs] + [a.new for a in found.added]) == sorted(n.key for n in after)
     said = [*(p.why for p in found.pairs), *(d.says for d in found.dropped), *(a.asks for a in found.added)]
     assert all(text.endswith(".") for text in said)
-    starts = {a.new: None for a in found.added}
-    lines = offset_lines(before, after, found, confirmed=found.unconfirmed, starts=starts)
-    assert [key for key, _ in lines] == [n.key for n in after]
 
 
 def test_a_delta_table_is_known_by_its_id_whatever_its_path() -> None:

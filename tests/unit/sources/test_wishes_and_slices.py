@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
 from recovery.errors import WrongUse
 from recovery.sources import batches, input_ranges, position_requests
 from recovery.sources.base import StartChoice
@@ -30,7 +31,7 @@ from recovery.spark.slicing import merge_slices
 )
 def test_a_wish_is_read_and_comes_back_from_json(text: str, wanted: StartChoice) -> None:
     assert position_requests.parse_wish(text) == wanted
-    assert position_requests.wish_from_json(position_requests.as_dict(wanted)) == wanted
+    assert codec.read(StartChoice, position_requests.as_dict(wanted)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -53,12 +54,6 @@ def test_a_wish_is_read_and_comes_back_from_json(text: str, wanted: StartChoice)
 def test_what_names_no_position_is_refused_with_the_forms_it_may_have(text: str) -> None:
     with pytest.raises(WrongUse):
         position_requests.parse_wish(text)
-
-
-@pytest.mark.parametrize("body", [{}, {"at_ms": 1, "version": 2}, {"hour": 3}, {"at_ms": 10**18}])
-def test_stored_wishes_name_exactly_one_position(body: dict[str, Any]) -> None:
-    with pytest.raises(WrongUse):
-        position_requests.wish_from_json(body)
 
 
 def kafka(low: int = 0, high: int = 10, noted: str = "a") -> KafkaFacts:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recovery.contracts import codec
 from recovery.errors import WrongUse
 from recovery.sources import position_requests
 from recovery.sources.base import StartChoice
@@ -112,25 +113,8 @@ def test_a_wish_comes_back_from_json_and_from_the_command_line(
     whole: StartChoice, parts: dict[str, Any]
 ) -> None:
     wish = StartChoice(**{**position_requests.as_dict(whole), "parts": parts})
-    assert position_requests.wish_from_json(position_requests.as_dict(wish)) == wish
+    assert codec.read(StartChoice, position_requests.as_dict(wish)) == wish
     assert position_requests.by_source(position_requests.wish_arguments("0", wish)) == {"0": wish}
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"parts": {}},
-        {"parts": {"a-0": {"version": 3}}},
-        {"parts": {"a-0": {"by_hand": "x"}}},
-        {"parts": {"a-0": {"parts": {"a-1": None}}}},
-        {"parts": {"a-0": 5}},
-        {"parts": ["a-0"]},
-        {"latest": True, "earliest": True, "parts": {"a-0": None}},
-    ],
-)
-def test_stored_parts_are_wishes_of_parts(body: dict[str, Any]) -> None:
-    with pytest.raises(WrongUse):
-        position_requests.wish_from_json(body)
 
 
 def test_parts_are_changed_one_by_one_and_taken_back() -> None:

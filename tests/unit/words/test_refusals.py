@@ -88,11 +88,6 @@ TYPED = (
         lambda: position_requests.from_lines("orders-1"),
     ),
     Refusal(
-        "not_one_position",
-        f"Name one position for each source: {FORMS}.",
-        lambda: position_requests.wish_from_json({}),
-    ),
-    Refusal(
         "no_source_named",
         "'latest' names no source. Write it as 0=latest, or all=latest; a part of one as 0/orders-3=1200.",
         lambda: position_requests.by_source(["latest"]),
