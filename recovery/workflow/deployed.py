@@ -1,10 +1,11 @@
 """The source of a pipeline: as the workspace holds it now, and as the last good update read it. Reads only."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from typing import Any
 
-from recovery.errors import Refused
+from recovery.errors import NotFound, Refused
 from recovery.pipelines.client import PROGRAMS, PipelinesClient
 from recovery.spark.programs_words import is_plain_program
 
@@ -54,6 +55,14 @@ def _text(client: PipelinesClient, path: str) -> str:
         return client.export(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise Refused(f"{path} is not UTF-8 text, so it cannot be read as source.") from error
+
+
+def read_sha256(client: PipelinesClient, path: str) -> str | None:
+    """The sha256 of a file as the workspace holds it now; None: it has no such file."""
+    try:
+        return hashlib.sha256(client.export(path)).hexdigest()
+    except NotFound:
+        return None
 
 
 def last_good_source(client: PipelinesClient, pipeline_id: str) -> dict[str, str] | None:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from recovery.contracts.plan import PlanBody
-from recovery.errors import NotFound, Refused
+from recovery.errors import Refused
 from recovery.pipelines.client import PipelinesClient
 from recovery.plans.drift import compare_reviewed
 from recovery.workflow import fingerprints
-from recovery.workflow.deployed import read_code
+from recovery.workflow.deployed import read_code, read_sha256
 
 WAY_ON = (
     "Put it back as it was reviewed, then resume. To keep the change, end or roll back this recovery, open another "
@@ -43,7 +43,8 @@ def require_unchanged(
     now = fingerprints.of_code(code)
     # what a patch has put back may be where no listing of the pipeline looks
     for path in contents.reviewed_code:
-        if path not in now and path not in contents.preconditions.code and (sha256 := _sha(client, path)):
+        elsewhere = path not in now and path not in contents.preconditions.code
+        if elsewhere and (sha256 := read_sha256(client, path)):
             now[path] = sha256
     if drift := compare_reviewed(contents, code=now, settings=fingerprints.of_settings(spec)):
         raise Refused(f"{' '.join(d.says for d in drift)} {so} {WAY_ON}", code="not_as_reviewed")
@@ -81,10 +82,3 @@ def require_reviewed_code_ran(
                 "reviewed and is not measured. Roll back where that is still possible, or end without proof.",
                 code="ran_unreviewed",
             )
-
-
-def _sha(client: PipelinesClient, path: str) -> str | None:
-    try:
-        return hashlib.sha256(client.export(path)).hexdigest()
-    except NotFound:
-        return None

@@ -1,16 +1,15 @@
 """patch: write the changed source through the workspace API, and read it back."""
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from recovery.contracts import codec
 from recovery.contracts.results import PatchResult, WrittenFile
-from recovery.errors import OutcomeUnknown, Refused
+from recovery.errors import NotFound, OutcomeUnknown, Refused
 from recovery.models import Step
-from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow.code_users import require_own_code
+from recovery.workflow.deployed import read_sha256
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
 SECONDS = 120
@@ -23,7 +22,11 @@ def run(context: Context) -> Mapping[str, Any]:
     """
     done: list[WrittenFile] = []
     for change in context.contents.patch:
-        path, now = change.path, _sha(context.client, change.path)
+        path, now = change.path, read_sha256(context.client, change.path)
+        if now is None:
+            raise NotFound(
+                f"{path} is no longer in the workspace. It was not written. Put it back, or seal a new plan."
+            )
         if now == change.after_sha256:
             context.log(f"{path} is already as planned.")
         elif now != change.before_sha256:
@@ -36,16 +39,12 @@ def run(context: Context) -> Mapping[str, Any]:
             context.watch.guard()
             context.client.import_file(path, change.after.encode())
             context.log(f"{path} written.")
-            read_back = _sha(context.client, path)
+            read_back = read_sha256(context.client, path) or "missing"
             if read_back != change.after_sha256:
                 raise OutcomeUnknown(f"{path} reads back as {read_back[:8]}, not as planned.")
             context.log(f"Read back: sha256 {read_back[:8]}…{read_back[-4:]}.")
         done.append(WrittenFile(path=path, sha256=change.after_sha256))
     return codec.to_json(PatchResult(files=tuple(done)))
-
-
-def _sha(client: PipelinesClient, path: str) -> str:
-    return hashlib.sha256(client.export(path)).hexdigest()
 
 
 def probe(step: Step) -> ProbeOutcome:
@@ -54,16 +53,17 @@ def probe(step: Step) -> ProbeOutcome:
     client = client_for(step.recovery.flow.pipeline.workspace)
     evidence, states = [], set()
     for change in step.plan.contents.patch:
-        now = _sha(client, change.path)
-        state = {change.after_sha256: "new", change.before_sha256: "old"}.get(now, "other")
+        now = read_sha256(client, change.path)
+        state = {change.after_sha256: "new", change.before_sha256: "old", None: "missing"}.get(now, "other")
         states.add(state)
         says = {
             "new": "is as planned",
             "old": "is still as before",
             "other": "is neither the old nor the planned file",
+            "missing": "is no longer in the workspace",
         }
-        evidence.append(saw(state != "other", f"{change.path} {says[state]}."))
+        evidence.append(saw(state in ("new", "old"), f"{change.path} {says[state]}."))
     if states == {"new"}:
         written = (WrittenFile(path=c.path, sha256=c.after_sha256) for c in step.plan.contents.patch)
         return ProbeOutcome("done", evidence, codec.to_json(PatchResult(files=tuple(written))))
-    return ProbeOutcome("unclear" if "other" in states else "not_done", evidence)
+    return ProbeOutcome("not_done" if states <= {"new", "old"} else "unclear", evidence)

@@ -2,7 +2,6 @@
 workspace has lost meanwhile are put back from the backup.
 """
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +10,12 @@ from recovery.checkpoints import publishing, read_fingerprint
 from recovery.contracts import codec
 from recovery.contracts.plan import PatchChange
 from recovery.contracts.results import BackupResult, KeptCheckpoint, RollbackResult, SeedResult, UpdateResult
-from recovery.errors import NotFound, OutcomeUnknown, Refused
+from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import Flow, Recovery, Step
-from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import reading as sinks
 from recovery.workflow import corrections, further, joining, restoring
+from recovery.workflow.deployed import read_sha256
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps import backup, restore, seed
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
@@ -194,7 +193,7 @@ def _goes_back_to(context: Context, place: str, before: KeptCheckpoint) -> None:
 
 
 def _write_back(context: Context, change: PatchChange, copy: Mapping[str, bytes]) -> str:
-    path, now = change.path, _sha(context.client, change.path)
+    path, now = change.path, read_sha256(context.client, change.path)
     if now not in (change.after_sha256, change.before_sha256, None):
         raise Refused(
             f"{path} was edited since the recovery wrote it; it was left alone. Correct it by hand.",
@@ -211,20 +210,12 @@ def _put_back(context: Context, copy: Mapping[str, bytes]) -> list[str]:
     """Files that the workspace has lost since they were kept. One that is there is somebody's work: left alone."""
     written = []
     for path, content in copy.items():
-        if _sha(context.client, path) is None:
+        if read_sha256(context.client, path) is None:
             context.watch.guard()
             context.client.import_file(path, content)
             context.log(f"{path} was lost; put back from the backup.")
             written.append(path)
     return written
-
-
-def _sha(client: PipelinesClient, path: str) -> str | None:
-    """None: the workspace has no such file."""
-    try:
-        return hashlib.sha256(client.export(path)).hexdigest()
-    except NotFound:
-        return None
 
 
 def probe(step: Step) -> ProbeOutcome:

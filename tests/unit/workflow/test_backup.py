@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from recovery.audit.evidence import _list_other_rows
 from recovery.checkpoints import inspect_checkpoint, publishing, seed
-from recovery.errors import OutcomeUnknown
+from recovery.errors import NotFound, OutcomeUnknown
 from recovery.models import KeptFile, Recovery, Step, Workspace
 from recovery.workflow import actions, broker, engine, tasks
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.moves import claim
-from recovery.workflow.steps import backup, rollback
+from recovery.workflow.steps import backup, patch, rollback
 from recovery.workflow.steps.base import Context
 from tests.checkpoint_builder import Built, sink_log
 from tests.factories.plans import plan_body
@@ -292,6 +292,16 @@ def test_a_rollback_leaves_a_file_alone_that_somebody_has_edited(row: Recovery, 
     files.files[CODE] = b"edited too\n"
     with refused("edited"):
         rollback._write_back(roll_back_context(row), row.plans.get().contents.patch[0], {})
+
+
+def test_a_file_that_the_workspace_has_lost_is_not_patched(row: Recovery, files: Files) -> None:
+    del files.files[CODE]
+    step = row.steps.get(kind="patch")
+    with refused("not_found", NotFound):
+        patch.run(claimed(step))
+    assert files.written == []
+    probed = patch.probe(step)
+    assert (probed.outcome, [line.proven for line in probed.evidence]) == ("unclear", [False])
 
 
 def roll_back_context(row: Recovery) -> Context:
