@@ -8,12 +8,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from recovery.checkpoints import inspect_checkpoint
 from recovery.contracts import codec
 from recovery.contracts.results import BackupResult, KeptCheckpoint
 from recovery.errors import Refused
 from recovery.models import KeptFile, Step
 from recovery.workflow.places import checkpoint_of
+from recovery.workflow.planned_checkpoint import require_planned_checkpoint
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
 SECONDS = 600
@@ -65,15 +65,9 @@ def _as_sealed(path: str, content: bytes, sha256: str) -> None:
 
 def _checkpoint(context: Context) -> KeptCheckpoint:
     """What a rollback must find again. Raises Refused when the checkpoint is no longer the planned one."""
-    place = checkpoint_of(context.flow)
-    report = inspect_checkpoint(place, sink=context.contents.table_place or None)
-    if report.fingerprint != context.contents.preconditions.checkpoint.fingerprint:
-        raise Refused(
-            f"The checkpoint is no longer as planned (version {report.version}, batch {report.last_committed}). "
-            "Nothing was changed. Seal a new plan."
-        )
+    report = require_planned_checkpoint(context, so="Nothing was changed.")
     return KeptCheckpoint(
-        place=place,
+        place=checkpoint_of(context.flow),
         version=report.version,
         query_id=report.query_id,
         last_committed=report.last_committed,

@@ -31,6 +31,7 @@ from recovery.strategies.common import plural
 from recovery.workflow import rehearsing, repairing, reviewed
 from recovery.workflow.flow_snapshot import NO_COUNTS, FlowSnapshot, read_flow_snapshot, request_for
 from recovery.workflow.places import checkpoint_of
+from recovery.workflow.planned_checkpoint import require_planned_checkpoint
 from recovery.workflow.replaying import processed_until, replaying_processed
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
@@ -44,14 +45,7 @@ def run(context: Context) -> Mapping[str, Any]:
     place, label = checkpoint_of(context.flow), context.recovery.label
     if not publishing.probe_outcome(place, recovery=label).in_place:
         publishing.clean_leftovers(place, recovery=label)
-    # beside its table, as when it was planned: a batch that only the table has finished counts as done
-    report = inspect_checkpoint(place, sink=context.contents.table_place or None)
-    if report.fingerprint != context.contents.preconditions.checkpoint.fingerprint:
-        raise Refused(
-            f"The checkpoint is no longer as planned (version {report.version}, batch {report.last_committed}). "
-            "It was left alone. Seal a new plan.",
-            code="stale",
-        )
+    report = require_planned_checkpoint(context, so="It was left alone.")
     context.watch.guard()
     make = MAKERS.get(_args(context).action or "", _seeded)
     prepared = make(context, place, report)
@@ -148,7 +142,7 @@ def _laid(
 ) -> PreparedCheckpoint:
     plan = seeding.plan_seed(report, starts=_starts(context), watermark_ms=watermark_ms, state=state)
     for start in plan.starts or ():
-        context.log(_said(start))
+        context.log(_describe_start(start))
     if plan.watermark_ms is not None:
         context.log(f"The watermark is set to {plan.watermark_ms} ms since the epoch.")
     if plan.state is not None:
@@ -162,12 +156,12 @@ def _laid(
     )
 
 
-def _said(start: SourceStart) -> str:
-    whence = "is new" if start.old is None else f"goes on as source {start.old}"
-    files = (
-        f", {len(start.again)} files again, {len(start.skip)} skipped" if start.again or start.skip else ""
-    )
-    return f"Source {start.key} {whence}, after {start.offset_json or 'nothing: by its own options'}{files}."
+def _describe_start(start: SourceStart) -> str:
+    origin = "is new and starts" if start.old is None else f"continues source {start.old}"
+    position = f"after {start.offset_json}" if start.offset_json else "by its own options"
+    changes = ((len(start.again), "reads {} again"), (len(start.skip), "skips {}"))
+    files = ", ".join(says.format(plural(count, "file")) for count, says in changes if count)
+    return f"Source {start.key} {origin} {position}{': ' if files else ''}{files}."
 
 
 def _sink(context: Context, report: CheckpointReport) -> SinkReport:

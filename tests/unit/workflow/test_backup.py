@@ -155,27 +155,25 @@ def test_the_source_and_what_the_checkpoint_goes_back_to_are_kept_and_read_back(
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "code", "named"),
     [
-        (
-            lambda row, files: files.files.update({OTHER: b"edited"}),
-            "helper.py is not the file that the plan was made",
-        ),
-        (lambda row, files: files.files.pop(CODE), "No /Users/a/flow.py"),
+        (lambda row, files: files.files.update({OTHER: b"edited"}), "refused", OTHER),
+        (lambda row, files: files.files.pop(CODE), "not_found", CODE),
         (
             lambda row, files: (Path(row.plans.get().body["checkpoint_place"]) / "0/offsets/4").write_text(
                 "v1\n{}\n"
             ),
-            "checkpoint is no longer as planned",
+            "stale",
+            "batch",
         ),
     ],
 )
 def test_what_is_not_as_sealed_is_not_kept_and_nothing_goes_on(
-    row: Recovery, files: Files, change: Callable[[Recovery, Files], object], says: str
+    row: Recovery, files: Files, change: Callable[[Recovery, Files], object], code: str, named: str
 ) -> None:
     change(row, files)
     step = run(row)
-    assert (step.state, says in step.problem) == ("failed", True), step.problem
+    assert (step.state, step.problem_code, named in step.problem) == ("failed", code, True), step.problem
     row.refresh_from_db()
     assert (row.state, row.steps.get(kind="patch").woken_at) == ("needs_attention", None)
 
