@@ -9,6 +9,7 @@ from console.presenters import positions as starts
 from console.presenters.checkpoint import step_words
 from console.presenters.flow import say_damage
 from console.presenters.inventory import waiting_elsewhere
+from recovery.checkpoints.uris import strip_file_scheme
 from recovery.contracts.amounts import OpenGroup, OpenWindow, ReadField, RowAmount
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.facts import GatheredFacts
@@ -526,7 +527,7 @@ def position_rows(positions: Sequence[PositionChange]) -> list[PositionRow]:
         rows.append(
             PositionRow(
                 source=str(position.source),
-                place=words.show_place(position.location or "unknown place"),
+                place=strip_file_scheme(position.location or "unknown place"),
                 before=position.before,
                 after=position.after,
                 same=_moved_text(position),

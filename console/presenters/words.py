@@ -19,11 +19,6 @@ def format_bounded(value: int | None, bound: Bound) -> str:
     return "not known" if value is None else f"{bound.before_number}{value:,}"
 
 
-def show_place(location: str) -> str:
-    """A local path as a path, however its URI spells it; any other place as it is."""
-    return "/" + location.removeprefix("file:").lstrip("/") if location.startswith("file:/") else location
-
-
 def format_count(value: int | None, noun: str, plural: str = "") -> str:
     """`1 row`, `2 rows`, `unknown rows`."""
     return f"{format_number(value)} {noun if value == 1 else plural or noun + 's'}"

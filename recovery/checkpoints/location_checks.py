@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import Finding
+from recovery.checkpoints.uris import strip_file_scheme
 
 # Emptied at a restart, by a cleaner or with the cluster, or open to everybody (Databricks: DBFS root folders).
 TEMPORARY = (
@@ -22,8 +23,7 @@ SPARK_S_OWN = re.compile(r"temporary-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 
 def judge_place(location: str) -> list[Finding]:
     """A warning where the location is a temporary one."""
-    plain = re.sub(r"^(?:file:)?/+", "/", location) if location.startswith(("file:", "/")) else location
-    plain = re.sub(r"^(?:/dbfs/|dbfs:/+)", "dbfs:/", plain)
+    plain = re.sub(r"^(?:/dbfs/|dbfs:/+)", "dbfs:/", strip_file_scheme(location))
     below = next((t for t in TEMPORARY if plain == t or plain.startswith(f"{t}/")), None)
     if below is None and not any(SPARK_S_OWN.fullmatch(part) for part in plain.split("/")):
         return []

@@ -26,6 +26,11 @@ def canonical_uri(path: str) -> str:
     return f"file:///{rest.lstrip('/')}"
 
 
+def strip_file_scheme(place: str) -> str:
+    """A local path from its one leading slash on, without `file:`; any other place as it is."""
+    return "/" + place.removeprefix("file:").lstrip("/") if place.startswith(("file:/", "/")) else place
+
+
 def path_in_store(uri: str) -> str:
     """A path or decoded URI without scheme and host: `s3://` and `s3a://`, `file:/` and `file:///`, a default store
     named or not are spellings of one place."""

@@ -15,6 +15,7 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.repairing.work import CannotRepair, DamageRepair, RepairWork
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.storage import Store
+from recovery.checkpoints.uris import strip_file_scheme
 
 JOIN_STORES = (
     "left-keyToNumValues",
@@ -123,7 +124,7 @@ def _rewrite_paths(data: bytes, own: str, target: str) -> tuple[bytes | None, st
         match = SCHEMA_PATH.fullmatch(value) if isinstance(value, str) else None
         if match is None:
             return value
-        if _without_file_scheme(match[1]) != _without_file_scheme(own):
+        if strip_file_scheme(match[1]) != strip_file_scheme(own):
             foreign.append(match[1])
         return f"{_with_scheme_of(match[1], target)}/{match[2]}"
 
@@ -142,16 +143,10 @@ def _hadoop_uri(location: str) -> str:
     plain = location.rstrip("/")
     if "://" in plain and not plain.startswith("file:"):
         return plain
-    return f"file:/{_without_file_scheme(plain).lstrip('/')}"
+    return f"file:/{strip_file_scheme(plain).lstrip('/')}"
 
 
 def _with_scheme_of(old: str, target: str) -> str:
     """The target under the scheme that Spark used: `s3a` where this store is opened as `s3`."""
     (scheme, sep, _), (_, also, rest) = old.partition("://"), target.partition("://")
     return f"{scheme}://{rest}" if sep and also else target
-
-
-def _without_file_scheme(place: str) -> str:
-    if not place.startswith(("file:", "/")):
-        return place
-    return "/" + place.removeprefix("file:").lstrip("/")
