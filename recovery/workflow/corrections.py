@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from recovery.approvals.selectors import plan_in_force
-from recovery.contracts import codec
 from recovery.contracts.criterion_values import ExpectedRows
 from recovery.contracts.plan import PlanBody
-from recovery.contracts.results import StandstillResult
 from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import Plan, Recovery
 from recovery.pipelines.workspaces import questions_service
@@ -35,6 +33,7 @@ from recovery.workflow.budgets import budgets
 from recovery.workflow.evidence import came_since
 from recovery.workflow.flow_snapshot import FlowSnapshot, request_for
 from recovery.workflow.inputs import CountRequest
+from recovery.workflow.noted_version import read_noted_version
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps.base import Context
 
@@ -186,8 +185,7 @@ def correction_of(recovery: Recovery) -> Correction | None:
     plan = plan_in_force(recovery)
     if plan is None or not plan.contents.corrects_table:
         return None
-    stop = recovery.steps.filter(plan=plan, kind="stop", state="done").first()
-    since = codec.read(StandstillResult, stop.result).sink_version if stop else None
+    since = read_noted_version(recovery, plan)
     made = None if since is None else commit_of(plan, since)
     return None if since is None or made is None else Correction(plan, since, made)
 

@@ -15,8 +15,9 @@ from recovery.sinks.live import delta
 from recovery.spark.backups import BackupRefusal, FillAnswer
 from recovery.workflow import backups, corrections, reviewed
 from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
+from recovery.workflow.noted_version import require_noted_version
 from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, saw
-from recovery.workflow.steps.fill import find_drift, version_noted
+from recovery.workflow.steps.fill import find_drift
 
 SECONDS = 3600
 
@@ -26,7 +27,7 @@ def run(context: Context) -> Mapping[str, object]:
     holds."""
     contents = context.contents
     snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
-    since = version_noted(context.step)
+    since = require_noted_version(context.step)
     if (done := corrections.commit_of(context.plan, since)) is not None:
         context.log(f"Version {done} of the table is the deletion of an attempt before.")
         return codec.to_json(_read_back(context, since))
@@ -103,7 +104,7 @@ def probe(step: Step) -> ProbeOutcome:
     """Whether the table's log holds the deletion. Either way doing it again deletes nothing twice, and reads back."""
     plan = step.plan
     assert plan is not None, "only a plan has this step"
-    version = corrections.commit_of(plan, version_noted(step))
+    version = corrections.commit_of(plan, require_noted_version(step))
     says = (
         "no deletion of this plan" if version is None else f"the deletion of this plan as version {version}"
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from recovery.contracts import codec
-from recovery.contracts.results import FillResult, StandstillResult, TableBackupResult, UpdateResult
+from recovery.contracts.results import FillResult, TableBackupResult, UpdateResult
 from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import Step
 from recovery.pipelines.workspaces import questions_service
@@ -17,6 +17,7 @@ from recovery.sinks.live import delta
 from recovery.spark.backups import BackupRefusal, FillAnswer, FillRequest, fill
 from recovery.workflow import backups, corrections, reviewed
 from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
+from recovery.workflow.noted_version import require_noted_version
 from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, saw
 
 SECONDS = 3600
@@ -67,7 +68,7 @@ def _of_input(context: Context, snapshot: FlowSnapshot) -> FillSource:
     """Rows that the code yields over the committed input. Before they are written, everything is as it was planned, or
     the plan is void: nothing was changed yet."""
     contents = context.contents
-    since = version_noted(context.step)
+    since = require_noted_version(context.step)
     if corrections.commit_of(context.plan, since) is None:
         if drift := find_drift(context, snapshot, since):
             raise PlanVoid(drift)
@@ -84,15 +85,6 @@ def _of_input(context: Context, snapshot: FlowSnapshot) -> FillSource:
         raise PlanVoid([Drift("sink", "", str(answer.rows), _why_not_added(context, answer))])
 
     return FillSource(since, ask, refuse)
-
-
-def version_noted(step: Step) -> int:
-    """The version of the table that the plan's stop has seen, which a rollback goes back to. Raises Refused."""
-    stop = step.recovery.steps.filter(plan=step.plan, kind="stop", state="done").first()
-    version = codec.read(StandstillResult, stop.result).sink_version if stop else None
-    if version is None:
-        raise Refused("The version of the table was not noted before. Seal a new plan.", code="not_as_kept")
-    return version
 
 
 def find_drift(context: Context, snapshot: FlowSnapshot, since: int) -> list[Drift]:
@@ -202,7 +194,7 @@ def probe(step: Step) -> ProbeOutcome:
     contents = plan.contents
     keep = step.recovery.steps.filter(plan=plan, kind="table-backup", state="done").first()
     backup = backups.kept_by(keep)
-    since = version_noted(step) if contents.is_topped_up else backup.version if backup else None
+    since = require_noted_version(step) if contents.is_topped_up else backup.version if backup else None
     app_id = backups.app_id(contents, plan)
     version = None if since is None else _commit_of(contents.table_place, since, app_id)
     says = "no fill of this plan" if version is None else f"the fill of this plan as version {version}"

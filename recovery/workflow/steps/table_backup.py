@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from django.utils import timezone
 
 from recovery.contracts import codec
-from recovery.contracts.results import StandstillResult, TableBackupResult
+from recovery.contracts.results import TableBackupResult
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.pipelines.workspaces import questions_service
 from recovery.spark.backups import BackupRefusal, KeepRequest, TableCopy, keep
 from recovery.workflow import backups
 from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
+from recovery.workflow.noted_version import read_noted_version
 from recovery.workflow.places import storage_of
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
@@ -26,7 +27,7 @@ def run(context: Context) -> Mapping[str, object]:
     """Copy, read back, note. Raises Refused where the table has moved, or its rows cannot be told apart by the key."""
     contents = context.contents
     snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
-    version = _version(context, snapshot)
+    version = _require_noted_version(context, snapshot)
     place = backups.place_of(snapshot.storage, context.plan)
     made = backups.read_manifest(place)
     if made is not None and made.version == version:
@@ -73,10 +74,9 @@ def _copied(context: Context, snapshot: FlowSnapshot, version: int, folder: str)
     )
 
 
-def _version(context: Context, snapshot: FlowSnapshot) -> int:
-    """The version to copy: the one that the plan's stop has seen."""
-    stop = context.recovery.steps.filter(plan=context.plan, kind="stop", state="done").first()
-    stood = codec.read(StandstillResult, stop.result).sink_version if stop else None
+def _require_noted_version(context: Context, snapshot: FlowSnapshot) -> int:
+    """The version to copy, which the table still has: the one that the plan's stop noted."""
+    stood = read_noted_version(context.recovery, context.plan)
     if snapshot.sink.version is None or snapshot.sink.version != stood:
         raise Refused(
             f"The table has version {snapshot.sink.version}, and had {stood} when the run began: something else wrote "

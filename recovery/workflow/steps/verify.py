@@ -36,10 +36,10 @@ from recovery.workflow import backups, corrections, noted_files, refreshed, revi
 from recovery.workflow import evidence as reading
 from recovery.workflow.flow_snapshot import FlowSnapshot, other_fingerprints, read_flow_snapshot
 from recovery.workflow.learning import note_proven
+from recovery.workflow.noted_version import read_noted_version, require_noted_version
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps import rerun
 from recovery.workflow.steps.base import Context, ProbeOutcome, StepWait, saw
-from recovery.workflow.steps.fill import version_noted
 
 SECONDS = 3600
 
@@ -76,7 +76,7 @@ def run(context: Context) -> StepWait | Mapping[str, object]:
         readers,
         seen=reran.listed,
         sink_before=stood.files,
-        version_before=_version_of(steps),
+        version_before=_read_version_before(context, steps),
         topic_before=standstill.topic,
         marks_before=stood.marks,
         update_ids=reran.started,
@@ -100,7 +100,7 @@ def _measure_correction(context: Context) -> Mapping[str, object]:
     if not {"stop", contents.changing_step.value} <= steps.keys():
         raise Refused("The table was not changed yet, so there is nothing to verify.")
     standstill = codec.read(StandstillResult, steps["stop"].result)
-    version = version_noted(context.step)
+    version = require_noted_version(context.step)
     if strange := corrections.written_by_others(context.plan, version):
         raise Refused(
             f"Version {strange[0]} of the table was written by something else since the plan, so nothing shows "
@@ -155,11 +155,11 @@ def _steps(context: Context) -> dict[str, Step]:
     return {s.kind: s for s in context.recovery.steps.filter(plan=context.plan, state="done")}
 
 
-def _version_of(steps: Mapping[str, Step]) -> int | None:
+def _read_version_before(context: Context, steps: Mapping[str, Step]) -> int | None:
     """The version of the table right before the rerun; None: of one that counts no commits."""
     if "restore" in steps:
         return codec.read(RestoreResult, steps["restore"].result).sink_version
-    return codec.read(StandstillResult, steps["stop"].result).sink_version
+    return read_noted_version(context.recovery, context.plan)
 
 
 def _filled(context: Context, steps: dict[str, Step]) -> tuple[TableBackupResult, FillResult] | None:
