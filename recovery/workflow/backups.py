@@ -35,6 +35,13 @@ def app_id(contents: PlanBody, plan: Plan) -> str:
     return f"reprise-{contents.recovery}-{plan.hash[:16]}"
 
 
+def find_commit(plan: Plan, since: int) -> int | None:
+    """The version of the table that this plan has made after `since`; None: none. Raises Unreachable."""
+    made_by = app_id(plan.contents, plan)
+    commits = delta.commits_since(plan.contents.table_place, since)
+    return next((c.version for c in commits if made_by in c.apps), None)
+
+
 def read_manifest(place: str) -> TableBackupResult | None:
     """What a finished backup holds; None: there is none. Raises Refused where its manifest cannot be read."""
     with reaching(place):

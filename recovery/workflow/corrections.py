@@ -96,13 +96,6 @@ def study_of(snapshot: FlowSnapshot, contents: PlanBody, committed: WholeInput) 
     )
 
 
-def commit_of(plan: Plan, since: int) -> int | None:
-    """The version of the table that this plan has made after `since`; None: none. Raises Unreachable."""
-    app_id = backups.app_id(plan.contents, plan)
-    commits = delta.commits_since(plan.contents.table_place, since)
-    return next((c.version for c in commits if app_id in c.apps), None)
-
-
 def written_by_others(plan: Plan, since: int) -> tuple[int, ...]:
     """Versions of the table after `since` in which anything but this plan changed rows: the flow itself counts."""
     app_id = backups.app_id(plan.contents, plan)
@@ -186,7 +179,7 @@ def correction_of(recovery: Recovery) -> Correction | None:
     if plan is None or not plan.contents.corrects_table:
         return None
     since = read_noted_version(recovery, plan)
-    made = None if since is None else commit_of(plan, since)
+    made = None if since is None else backups.find_commit(plan, since)
     return None if since is None or made is None else Correction(plan, since, made)
 
 

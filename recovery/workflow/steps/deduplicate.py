@@ -28,7 +28,7 @@ def run(context: Context) -> Mapping[str, object]:
     contents = context.contents
     snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
     since = require_noted_version(context.step)
-    if (done := corrections.commit_of(context.plan, since)) is not None:
+    if (done := backups.find_commit(context.plan, since)) is not None:
         context.log(f"Version {done} of the table is the deletion of an attempt before.")
         return codec.to_json(_read_back(context, since))
     if drift := find_drift(context, snapshot, since):
@@ -43,7 +43,7 @@ def run(context: Context) -> Mapping[str, object]:
     answer = corrections.delete_repeated(
         snapshot, contents, before=before, app_id=app_id, timeout=SECONDS - 60
     )
-    if answer.refused is BackupRefusal.MOVED and corrections.commit_of(context.plan, since) is not None:
+    if answer.refused is BackupRefusal.MOVED and backups.find_commit(context.plan, since) is not None:
         context.log("An attempt before, which was still under way, has made the deletion.")
         return codec.to_json(_read_back(context, since))
     if answer.refused is not None:
@@ -90,7 +90,7 @@ def _refuse(context: Context, snapshot: FlowSnapshot, answer: FillAnswer) -> Non
 def _read_back(context: Context, since: int) -> DeduplicateResult:
     """What the table's log holds of the deletion. Raises OutcomeUnknown where it does not hold it."""
     place = context.contents.table_place
-    version = corrections.commit_of(context.plan, since)
+    version = backups.find_commit(context.plan, since)
     rows = None if version is None else delta.rows_deleted(place, version)
     if version is None or rows is None:
         raise OutcomeUnknown(
@@ -104,7 +104,7 @@ def probe(step: Step) -> ProbeOutcome:
     """Whether the table's log holds the deletion. Either way doing it again deletes nothing twice, and reads back."""
     plan = step.plan
     assert plan is not None, "only a plan has this step"
-    version = corrections.commit_of(plan, require_noted_version(step))
+    version = backups.find_commit(plan, require_noted_version(step))
     says = (
         "no deletion of this plan" if version is None else f"the deletion of this plan as version {version}"
     )

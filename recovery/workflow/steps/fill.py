@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from recovery.contracts import codec
 from recovery.contracts.results import FillResult, TableBackupResult, UpdateResult
 from recovery.errors import OutcomeUnknown, Refused
-from recovery.models import Step
+from recovery.models import Plan, Step
 from recovery.pipelines.workspaces import questions_service
 from recovery.plans.values import Drift
 from recovery.sinks.live import delta
@@ -41,9 +41,9 @@ def run(context: Context) -> Mapping[str, object]:
     snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
     app_id = backups.app_id(contents, context.plan)
     rows = _of_input(context, snapshot) if contents.is_topped_up else _of_backup(context, snapshot)
-    if (done := _commit_of(snapshot.table_place, rows.since, app_id)) is not None:
+    if (done := backups.find_commit(context.plan, rows.since)) is not None:
         context.log(f"Version {done} of the table is the fill of an attempt before.")
-        return codec.to_json(_read_back(snapshot, rows.since, app_id))
+        return codec.to_json(_read_back(context.plan, rows.since))
     before = snapshot.sink.version
     assert before is not None, "a table that counts its commits has a version"
     context.watch.guard()
@@ -53,7 +53,7 @@ def run(context: Context) -> Mapping[str, object]:
     if not answer.rows:
         context.log("The table lacks no key: nothing was written.")
         return codec.to_json(FillResult(rows=0, before=before, version=before, app_id=app_id))
-    result = _read_back(snapshot, rows.since, app_id)
+    result = _read_back(context.plan, rows.since)
     if (result.before, result.rows) != (before, answer.rows):
         raise OutcomeUnknown(
             f"{answer.rows:,} rows were to be filled into version {before}; version {result.version} holds "
@@ -69,7 +69,7 @@ def _of_input(context: Context, snapshot: FlowSnapshot) -> FillSource:
     the plan is void: nothing was changed yet."""
     contents = context.contents
     since = require_noted_version(context.step)
-    if corrections.commit_of(context.plan, since) is None:
+    if backups.find_commit(context.plan, since) is None:
         if drift := find_drift(context, snapshot, since):
             raise PlanVoid(drift)
         reviewed.require_unchanged(
@@ -171,19 +171,16 @@ def _why_not_filled(answer: FillAnswer) -> str:
     return "The table's name is that of another table now."
 
 
-def _commit_of(place: str, since: int, app_id: str) -> int | None:
-    return next((c.version for c in delta.commits_since(place, since) if app_id in c.apps), None)
-
-
-def _read_back(snapshot: FlowSnapshot, since: int, app_id: str) -> FillResult:
+def _read_back(plan: Plan, since: int) -> FillResult:
     """What the table's log holds of the fill. Raises OutcomeUnknown where it does not hold it."""
-    place = snapshot.table_place
-    version = _commit_of(place, since, app_id)
-    rows = None if version is None else delta.rows_added(place, version)
+    contents = plan.contents
+    version = backups.find_commit(plan, since)
+    rows = None if version is None else delta.rows_added(contents.table_place, version)
     if version is None or rows is None:
         raise OutcomeUnknown(
             "The table's log does not hold what was filled back, or not how many rows.", code="not_as_filled"
         )
+    app_id = backups.app_id(contents, plan)
     return FillResult(rows=rows, before=version - 1, version=version, app_id=app_id)
 
 
@@ -195,8 +192,7 @@ def probe(step: Step) -> ProbeOutcome:
     keep = step.recovery.steps.filter(plan=plan, kind="table-backup", state="done").first()
     backup = backups.kept_by(keep)
     since = require_noted_version(step) if contents.is_topped_up else backup.version if backup else None
-    app_id = backups.app_id(contents, plan)
-    version = None if since is None else _commit_of(contents.table_place, since, app_id)
+    version = None if since is None else backups.find_commit(plan, since)
     says = "no fill of this plan" if version is None else f"the fill of this plan as version {version}"
     return ProbeOutcome(
         "again", [saw(True, f"The table's log holds {says}. Done again, nothing is written twice.")]

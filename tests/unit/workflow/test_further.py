@@ -12,7 +12,7 @@ from recovery.errors import Denied
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.planning.actions import begin_further_plan
 from recovery.planning.plan_now import fits_further
-from recovery.workflow import actions, corrections, further, selectors, topping
+from recovery.workflow import actions, backups, further, selectors, topping
 from tests.factories.plans import plan_body
 from tests.refusals import refused
 from tests.unit.workflow.rows import RESPONDER, VIEWER, plan, recovery
@@ -139,7 +139,7 @@ def test_one_whose_change_failed_is_given_up_where_the_table_has_no_commit_of_it
     of, _ = not_proven()
     made = seal_further(of, "needs_attention", "failed", "done", strategy)
     made.steps.filter(kind="stop").update(result={"others": {}, "sink_version": 7})
-    monkeypatch.setattr(corrections, "commit_of", lambda plan, since: commit)
+    monkeypatch.setattr(backups, "find_commit", lambda plan, since: commit)
     assert further.may_be_given_up(of) is is_given_up
 
 
