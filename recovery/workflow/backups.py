@@ -13,9 +13,11 @@ from recovery.checkpoints.storage import Store, reaching
 from recovery.contracts import codec
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.results import TableBackupResult, UpdateResult
-from recovery.errors import Refused
+from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import Flow, Plan, Step
+from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.live import delta
+from recovery.spark.backups import BackupRefusal, RestoreAnswer, RestoreRequest, restore
 
 FOLDER: Final = "_backups"
 MANIFEST: Final = "backup.json"
@@ -112,6 +114,47 @@ def refuse_moved_table(plan: Plan, *, may_have_run: bool) -> None:
             "update was started. Find the writer, then seal a new plan.",
             code="written_by_others",
         )
+
+
+def ask_restore(
+    flow: Flow, contents: PlanBody, version: int, *, kept: TableBackupResult | None = None, note: str = ""
+) -> RestoreAnswer:
+    """Have Spark put a plan's table back to `version`, in one further commit that bears `note`. Its rows are compared
+    with those that were `kept`, if any.
+
+    Raises Refused where Delta no longer has the files of that version or the name is that of another table, which
+    leaves the table as it is; OutcomeUnknown where its rows are not those that were kept; Unreachable.
+    """
+    pipeline = flow.pipeline
+    answer = restore(
+        RestoreRequest(
+            answers=questions_service(pipeline.workspace, pipeline.environment),
+            table=contents.dataset,
+            location=contents.table_place,
+            version=version,
+            digest=kept.digest if kept else "",
+            note=note,
+            configuration=dict(pipeline.spec.get("configuration") or {}),
+        )
+    )
+    if answer.problem is not None:
+        way_on = f" The rows are in the backup at {kept.place}; write them back by hand." if kept else ""
+        raise Refused(
+            f"Delta cannot put the table back to version {version}: {answer.problem}{way_on}",
+            code="files_gone",
+        )
+    if answer.refused is BackupRefusal.DIFFERS and kept is not None:
+        raise OutcomeUnknown(
+            f"The table does not read back as it was kept. Compare it with the backup at {kept.place}.",
+            code="not_as_kept",
+        )
+    if answer.refused is not None:
+        raise Refused(
+            f"{contents.dataset} is no longer the table at {contents.table_place}, which was left alone. Give that "
+            "table its name back, then run this step again.",
+            code=answer.refused,
+        )
+    return answer
 
 
 def find_unfilled(flow: Flow) -> str:

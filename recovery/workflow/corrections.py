@@ -22,9 +22,7 @@ from recovery.spark.api import Measure, MeasureRequest, StudyRequest, WholeInput
 from recovery.spark.backups import (
     CorrectionRequest,
     FillAnswer,
-    RestoreRequest,
     delete_repeats,
-    restore,
     top_up,
 )
 from recovery.verification.evidence import Evidence
@@ -201,24 +199,7 @@ def put_back(context: Context, corrected: Correction) -> None:
     version's files."""
     context.watch.guard()
     if earlier.put_back_to(corrected.place, version=corrected.since, after=corrected.made) is None:
-        pipeline, contents = context.flow.pipeline, corrected.plan.contents
-        answer = restore(
-            RestoreRequest(
-                answers=questions_service(pipeline.workspace, pipeline.environment),
-                table=contents.dataset,
-                location=corrected.place,
-                version=corrected.since,
-                configuration=dict(pipeline.spec.get("configuration") or {}),
-            )
-        )
-        if answer.problem is not None:
-            raise Refused(
-                f"Delta cannot go back to version {corrected.since}: {answer.problem}", code="files_gone"
-            )
-        if answer.refused is not None:
-            raise Refused(
-                f"{contents.dataset} is not the table at {corrected.place} any more.", code=answer.refused
-            )
+        backups.ask_restore(context.flow, corrected.plan.contents, corrected.since)
         if earlier.put_back_to(corrected.place, version=corrected.since, after=corrected.made) is None:
             raise OutcomeUnknown("The table's log has no commit that puts it back.", code="not_restored")
     context.log(f"The table holds what version {corrected.since} held: what this plan did to it is undone.")

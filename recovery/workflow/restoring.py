@@ -10,11 +10,9 @@ from recovery.checkpoints import publishing, read_fingerprint
 from recovery.contracts import codec
 from recovery.contracts.names import StepKind
 from recovery.contracts.results import FillResult, TableBackupResult, UpdateResult
-from recovery.errors import OutcomeUnknown, Refused
+from recovery.errors import OutcomeUnknown
 from recovery.models import Plan, Recovery, Step
-from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.live import delta
-from recovery.spark.backups import RestoreRequest, restore
 from recovery.workflow import backups
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import Context
@@ -83,30 +81,10 @@ def put_back(context: Context, emptied: EmptiedTable) -> None:
     contents, kept = emptied.plan.contents, emptied.kept
     # after an attempt that died, too: to put it back a second time changes nothing, and only then is it compared
     context.watch.guard()
-    pipeline = context.flow.pipeline
-    told = restore(
-        RestoreRequest(
-            answers=questions_service(pipeline.workspace, pipeline.environment),
-            table=contents.dataset,
-            location=emptied.place,
-            version=kept.version,
-            digest=kept.digest,
-            note=emptied.note,
-            configuration=dict(pipeline.spec.get("configuration") or {}),
-        )
+    restored = backups.ask_restore(context.flow, contents, kept.version, kept=kept, note=emptied.note)
+    context.log(
+        f"The table is back at version {kept.version}: {restored.rows or 0:,} rows, as in the backup."
     )
-    if told.problem is not None:
-        raise Refused(
-            f"Delta cannot go back to version {kept.version}: {told.problem} The rows are in the backup at "
-            f"{kept.place}; write them back by hand.",
-            code="files_gone",
-        )
-    if told.refused is not None:
-        raise OutcomeUnknown(
-            f"The table does not read back as it was kept. Compare it with the backup at {kept.place}.",
-            code="not_as_kept",
-        )
-    context.log(f"The table is back at version {kept.version}: {told.rows or 0:,} rows, as in the backup.")
     _checkpoint_back(context, emptied)
 
 

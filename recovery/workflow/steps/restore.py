@@ -17,14 +17,11 @@ from recovery.contracts.results import RestoreResult
 from recovery.contracts.steps import RestoreArgs
 from recovery.errors import OutcomeUnknown, Refused, Unreachable
 from recovery.models import Step
-from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.live import earlier
 from recovery.sinks.live import reading as sinks
-from recovery.spark.backups import RestoreRequest
-from recovery.spark.backups import restore as restore_delta
 from recovery.strategies.common import plural
 from recovery.verification.evidence import data_files
-from recovery.workflow import noted_files, whole
+from recovery.workflow import backups, noted_files, whole
 from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
@@ -99,34 +96,13 @@ def _restore_delta(context: Context, args: RestoreArgs) -> None:
     _require_as_sealed(context)
     context.watch.guard()
     try:
-        _ask_for_restore(context, version)
+        backups.ask_restore(context.flow, contents, version)
     except Unreachable as silence:
         if earlier.put_back_to(contents.table_place, version=version, after=after) is None:
             raise OutcomeUnknown(
                 f"Whether the table was put back is not known: {silence.sentence}"
             ) from silence
     context.log(f"Spark put the table back to version {version}, in a commit of its own.")
-
-
-def _ask_for_restore(context: Context, version: int) -> None:
-    """One further commit that puts the table back to `version`. Raises Refused where Delta no longer has its files, or
-    the name is that of another table; Unreachable."""
-    pipeline, contents = context.flow.pipeline, context.contents
-    answer = restore_delta(
-        RestoreRequest(
-            answers=questions_service(pipeline.workspace, pipeline.environment),
-            table=contents.dataset,
-            location=contents.table_place,
-            version=version,
-            configuration=dict(pipeline.spec.get("configuration") or {}),
-        )
-    )
-    if answer.problem is not None:
-        raise Refused(f"The table was not put back to version {version}: {answer.problem}", code="files_gone")
-    if answer.refused is not None:
-        raise Refused(
-            f"{contents.dataset} is not the table at {contents.table_place} any more.", code=answer.refused
-        )
 
 
 def _read_back(step: Step, snapshot: FlowSnapshot, args: RestoreArgs) -> RestoreResult:
@@ -205,7 +181,7 @@ def undo(context: Context, step: Step) -> None:
     made, version = _made(step), args.sealed_version
     assert made is not None and version is not None, "only a table that was put back is undone"  # noqa: PT018
     if earlier.put_back_to(contents.table_place, version=version, after=made) is None:
-        _ask_for_restore(context, version)
+        backups.ask_restore(context.flow, contents, version)
         if earlier.put_back_to(contents.table_place, version=version, after=made) is None:
             raise OutcomeUnknown(
                 "The table's log has no commit that puts it back to what it held before.", code="not_restored"

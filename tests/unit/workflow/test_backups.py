@@ -8,8 +8,9 @@ from django.utils import timezone
 
 from recovery.contracts import codec
 from recovery.contracts.results import TableBackupResult
-from recovery.errors import Denied, NotFound, Refused
+from recovery.errors import Denied, NotFound, OutcomeUnknown, Refused, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem, SignOff, Step
+from recovery.spark.backups import BackupRefusal, RestoreAnswer
 from recovery.workflow import backup_actions, backups
 from tests.checkpoint_builder import Built
 from tests.refusals import refused
@@ -105,6 +106,36 @@ def test_no_update_starts_on_a_table_that_holds_what_its_backup_lacks(
             continue
         with refused("written_by_others", names=(str(version_refused),)):
             backups.refuse_moved_table(sealed, may_have_run=may_have_run)
+
+
+GONE = RestoreAnswer(problem="FILE_NOT_FOUND")
+MOVED = RestoreAnswer(refused=BackupRefusal.ELSEWHERE)
+OTHER = RestoreAnswer(refused=BackupRefusal.DIFFERS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "compared", "code", "outcome"),
+    [
+        (GONE, False, "files_gone", Refused),
+        (GONE, True, "files_gone", Refused),
+        (MOVED, False, "elsewhere", Refused),
+        (MOVED, True, "elsewhere", Refused),  # Spark looked before it wrote: the outcome is known
+        (OTHER, True, "not_as_kept", OutcomeUnknown),
+    ],
+)
+def test_a_table_that_spark_did_not_put_back_is_no_unknown_outcome(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: RestoreAnswer,
+    compared: bool,
+    code: str,
+    outcome: type[RepriseError],
+) -> None:
+    of, place = made(tmp_path)
+    monkeypatch.setattr(backups, "questions_service", lambda *which: None)
+    monkeypatch.setattr(backups, "restore", lambda request: answer)
+    with refused(code, outcome, names=(place,) if compared and answer is not MOVED else ()):
+        backups.ask_restore(of.flow, of.plans.get().contents, 4, kept=kept(place) if compared else None)
 
 
 def test_a_folder_without_a_manifest_is_no_backup(tmp_path: Path) -> None:
