@@ -18,12 +18,12 @@ from recovery.pipelines.workspaces import client_for
 from recovery.sources.base import StartChoice
 from recovery.workflow import actions, joining, positioning
 from recovery.workflow.deployed import read_code
+from recovery.workflow.flow_snapshot import find_active_update
 from recovery.workflow.journal import trying_flow
 from recovery.workflow.lineends import laid_over
 from recovery.workflow.moves import state_label
 from recovery.workflow.patching import apply_diff
 from recovery.workflow.selectors import open_recovery_of, plan_of
-from recovery.workflow.steps.stop import active_update
 
 Say = Callable[[str], None]
 MOVING = frozenset({"running", "verifying"})
@@ -71,7 +71,7 @@ def name_ways_on(opened: Recovery) -> str:
 def is_running(flow: Flow) -> bool:
     """Is an update of the flow's pipeline active, by the Pipelines API?"""
     answer = client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)
-    return active_update(answer) is not None
+    return find_active_update(answer) is not None
 
 
 def needs_stop(flow: Flow) -> bool:

@@ -30,7 +30,7 @@ from recovery.spark.api import DefinedRequest, DefinitionMeasure, StudyRequest, 
 from recovery.strategies.readers import DownstreamReader
 from recovery.workflow import below, broker
 from recovery.workflow.deployed import read_code
-from recovery.workflow.flow_snapshot import ACTIVE
+from recovery.workflow.flow_snapshot import find_active_update
 from recovery.workflow.journal import trying_flow
 from recovery.workflow.studied import code_request
 
@@ -184,7 +184,7 @@ def _count(flow: Flow) -> tuple[StoredCount, ...]:
     client = client_for(flow.pipeline.workspace)
     answer = client.get_pipeline(flow.pipeline.pipeline_id)
     updates = answer.get("latest_updates") or []
-    if any(u.get("state") in ACTIVE for u in updates):
+    if find_active_update(answer) is not None:
         raise Refused(OVER, code="busy")
     spec = answer.get("spec") or {}
     libraries, code = read_code(client, spec)

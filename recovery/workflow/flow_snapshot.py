@@ -48,12 +48,17 @@ ACTIVE = {
     "RUNNING",
     "STOPPING",
 }
-
 NO_COUNTS = inputs.CountRequest({}, {})
 STATE_NOT_LOADED = "CANNOT_LOAD_STATE_STORE"
 """So the conditions begin of a run whose state could not be loaded."""
 LARGEST_STATE_READ = 4 << 30
 """Bytes; a larger state is not read while somebody waits for a plan."""
+
+
+def find_active_update(answer: Mapping[str, Any]) -> str | None:
+    """The id of the update that has not ended yet, from a get-pipeline answer."""
+    updates = answer.get("latest_updates") or []
+    return next((u["update_id"] for u in updates if u.get("state") in ACTIVE), None)
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,6 @@ def read_flow_snapshot(flow: Flow, *, known: Mapping[str, str] | None = None) ->
     own = known.get(flow.dataset) or ""
     report = _inspect_flow_checkpoint(flow, place, own or None)
     updates = answer.get("latest_updates") or []
-    active = next((u["update_id"] for u in updates if u.get("state") in ACTIVE), None)
     snapshot = FlowSnapshot(
         flow=flow,
         client=client,
@@ -136,7 +140,7 @@ def read_flow_snapshot(flow: Flow, *, known: Mapping[str, str] | None = None) ->
         table_place=own,
         sink=sinks.read_table(own, query_id=report.query_id) if own else unknown.empty_report(flow.dataset),
         others={name: where for name, where in known.items() if name != flow.dataset},
-        active_update=active,
+        active_update=find_active_update(answer),
         last_update=updates[0]["update_id"] if updates else None,
         storage=storage,
         noted=all_noted_ids(flow),

@@ -23,7 +23,7 @@ from recovery.pipelines.workspaces import client_for, questions_service
 from recovery.spark.api import Study, study
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.fingerprints import digest_of_code
-from recovery.workflow.flow_snapshot import ACTIVE, FlowSnapshot, known_tables
+from recovery.workflow.flow_snapshot import FlowSnapshot, find_active_update, known_tables
 from recovery.workflow.readers import Readers
 from recovery.workflow.studied import code_request
 
@@ -81,7 +81,7 @@ def _deployed(pipeline: Pipeline) -> DeployedCode:
         client = client_for(pipeline.workspace)
         answer = client.get_pipeline(pipeline.pipeline_id)
         spec = answer.get("spec") or {}
-        if any(u.get("state") in ACTIVE for u in answer.get("latest_updates") or []):
+        if find_active_update(answer) is not None:
             return DeployedCode(spec, busy=True)
         libraries, today = read_code(client, spec)
         good = {**today, **(last_good_source(client, pipeline.pipeline_id) or {})}

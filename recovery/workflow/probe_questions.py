@@ -27,9 +27,9 @@ from recovery.pipelines.events import ENDED, when
 from recovery.pipelines.workspaces import client_for, questions_service
 from recovery.sinks.live.tables import read_table
 from recovery.spark.api import count, whereabouts
+from recovery.workflow.flow_snapshot import find_active_update
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import saw
-from recovery.workflow.steps.stop import active_update
 
 UPDATE: Final[Mapping[str, str]] = {"rerun": "update_id", "refresh": "update_id", "verify": "further"}
 """Where the result of a step that starts an update names it, by the step's kind."""
@@ -131,7 +131,7 @@ def _ask_lock(probed: ProbedStep) -> EvidenceLine:
 
 
 def _ask_active(probed: ProbedStep) -> EvidenceLine:
-    active = active_update(probed.client.get_pipeline(probed.pipeline.pipeline_id))
+    active = find_active_update(probed.client.get_pipeline(probed.pipeline.pipeline_id))
     if active is None:
         return saw(True, f"No {probed.run_noun} is active.")
     return saw(True, f"{probed.name_run(active)} is active.")

@@ -13,11 +13,11 @@ from recovery.models import Step
 from recovery.people.roles import Actor
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow import broker, engine
+from recovery.workflow.flow_snapshot import find_active_update
 from recovery.workflow.journal import trying
 from recovery.workflow.moves import get, lock, only_in
 from recovery.workflow.probe_questions import UPDATE
 from recovery.workflow.starting import stuck
-from recovery.workflow.steps.stop import active_update
 
 STOP_SECONDS: Final = 60.0
 LONGEST: Final = 2000
@@ -112,13 +112,13 @@ def _stop_and_read(step_id: int, fence: int) -> None:
     pipeline = step.recovery.flow.pipeline
     try:
         client = client_for(pipeline.workspace)
-        active = active_update(client.get_pipeline(pipeline.pipeline_id))
+        active = find_active_update(client.get_pipeline(pipeline.pipeline_id))
         if active == update_of(step):
             client.stop(pipeline.pipeline_id)
         until = time.monotonic() + STOP_SECONDS
         while active == update_of(step) and time.monotonic() < until:
             time.sleep(0.5)
-            active = active_update(client.get_pipeline(pipeline.pipeline_id))
+            active = find_active_update(client.get_pipeline(pipeline.pipeline_id))
     except RepriseError:
         pass  # the probe asks the same API, and says so
     engine.probe_step(step_id, fence)

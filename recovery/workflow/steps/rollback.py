@@ -16,10 +16,10 @@ from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import reading as sinks
 from recovery.workflow import corrections, further, joining, restoring
 from recovery.workflow.deployed import read_sha256
+from recovery.workflow.flow_snapshot import find_active_update
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps import backup, restore, seed
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
-from recovery.workflow.steps.stop import active_update
 
 SECONDS = 300
 
@@ -37,7 +37,7 @@ def refusal(recovery: Recovery) -> str | None:
     if not has_changed(recovery):
         return "Nothing was changed that could be undone."
     flow = recovery.flow
-    if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
+    if find_active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
         return _say_running(flow)
     if emptied:
         return restoring.refusal(emptied)
@@ -82,7 +82,7 @@ def _refuse_correction(recovery: Recovery) -> str | None:
     corrected = corrections.correction_of(recovery)
     if corrected is None and further.earlier_plan(recovery) is not None:
         return "This plan has changed no row. Give it up: the plan before it is in force again."
-    if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
+    if find_active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
         return _say_running(flow)
     return None if corrected is None else corrections.refusal(corrected)
 

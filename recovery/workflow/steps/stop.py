@@ -20,7 +20,12 @@ from recovery.plans.drift import compare
 from recovery.plans.values import Drift
 from recovery.verification.evidence import data_files
 from recovery.workflow import holds, noted_files, topics, whole
-from recovery.workflow.flow_snapshot import ACTIVE, FlowSnapshot, other_fingerprints, read_flow_snapshot
+from recovery.workflow.flow_snapshot import (
+    FlowSnapshot,
+    find_active_update,
+    other_fingerprints,
+    read_flow_snapshot,
+)
 from recovery.workflow.jobs_below import jobs_of_stop
 from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, StepWait, saw
 
@@ -129,14 +134,7 @@ def _seconds(context: Context) -> float:
 
 
 def _active(context: Context) -> str | None:
-    return active_update(context.client.get_pipeline(context.pipeline_id))
-
-
-def active_update(answer: Mapping[str, Any]) -> str | None:
-    """The id of the update that is not yet ended, from a get-pipeline answer."""
-    return next(
-        (u["update_id"] for u in answer.get("latest_updates") or [] if u.get("state") in ACTIVE), None
-    )
+    return find_active_update(context.client.get_pipeline(context.pipeline_id))
 
 
 def probe(step: Step) -> ProbeOutcome:
@@ -145,7 +143,7 @@ def probe(step: Step) -> ProbeOutcome:
     if step.plan is not None:
         return ProbeOutcome("again", [saw(True, "This step only reads: running it again changes nothing.")])
     client = client_for(flow.pipeline.workspace)
-    active = active_update(client.get_pipeline(flow.pipeline.pipeline_id))
+    active = find_active_update(client.get_pipeline(flow.pipeline.pipeline_id))
     awake = starters.known(client, flow.pipeline.pipeline_id).awake
     seen = [
         saw(True, f"No {flow.pipeline.workspace.run_noun} is active.")
