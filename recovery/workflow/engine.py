@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any, Final
 
 from django.db import transaction
@@ -21,6 +21,7 @@ from recovery.errors import InputMissing, Interrupted, OutcomeUnknown, RepriseEr
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.pipelines.errors import is_passing
+from recovery.pipelines.events import when
 from recovery.pipelines.tasks import poll_workspace
 from recovery.verification.words import headline
 from recovery.workflow import broker, joining, probing, repeating, watches
@@ -170,8 +171,10 @@ def _unanswered(step: Step, silence: RepriseError) -> None:
         Watch(step).log(f"{silence.sentence} It is asked again.")
         watched = replace(watched, silent_since=now.isoformat())
     if watched.silence(now) > watches.GIVEN_UP:
+        noun, since = step.recovery.flow.pipeline.workspace.run_noun, when(watched.silent_since) or now
         to_unknown(
-            step, f"What it waits for could not be asked since {watched.silent_since}: {silence.sentence}"
+            step,
+            f"The {noun} has not answered since {since.astimezone(UTC):%H:%M:%S} UTC: {silence.sentence}",
         )
     else:
         watches.rearm(step, watched)
@@ -199,7 +202,7 @@ def _held_back(step: Step) -> str:
     if (halt := halt_of(step.recovery_id)).by:
         return f"{halt.by} {'paused' if halt.when == 'step' else 'stopped'} the run"
     if step.kind != "verify" and (over := glass_over(step.plan)):
-        return f"The broken glass was over at {over:%Y-%m-%d %H:%M} UTC,"
+        return f"Break-glass ended at {over:%Y-%m-%d %H:%M} UTC,"
     return ""
 
 
