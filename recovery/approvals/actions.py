@@ -115,7 +115,7 @@ def vote_on(
     _refuse(rules.may_vote(selectors.request_facts(request), who, given, choice, signed, timezone.now()))
     if selectors.rule_for(recovery.flow.pipeline.environment) != selectors.request_facts(request).rule:
         raise Refused(
-            f"The rules of {request.environment} changed since this was asked for. Ask again.",
+            f"The rules of {request.environment} changed after approval was requested. Request it again.",
             code="rules_changed",
         )
     if not reason:
@@ -148,11 +148,12 @@ def _voted_on(recovery: Recovery, plan_hash: str) -> ApprovalRequest:
         )
     if request is not None:
         raise Refused(
-            f"{recovery.label} has another plan now, {request.plan.hash[:8]}: your vote was not counted. Read it.",
+            f"{recovery.label} now has another plan, {request.plan.hash[:8]}, so your vote was not counted. Read "
+            "that plan, then vote.",
             code="stale_plan",
         )
     if ended is None:
-        raise Refused(f"Approval of {recovery.label} was not requested yet, so there is nothing to vote on.",
+        raise Refused(f"Approval of {recovery.label} has not been requested yet, so there is nothing to vote on.",
                       code="not_asked")  # fmt: skip
     state = (
         "expired"
@@ -172,9 +173,7 @@ def _cast(request: ApprovalRequest, choice: str, reason: str, person: Person, by
                 choice=choice, reason=reason, hash=joining.signed_hash(request.plan), via=by.via, at=timezone.now(),
             )  # fmt: skip
     except IntegrityError:
-        raise Refused(
-            "You have voted on this plan already; one vote a person and plan.", code="voted"
-        ) from None
+        raise Refused(rules.VOTED, code="voted") from None
 
 
 def _role(request: ApprovalRequest, by: Actor) -> str:

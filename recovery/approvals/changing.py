@@ -33,7 +33,7 @@ def change_rule(*, rule: ApprovalRule, version: int, by: Actor) -> None:
         before = selectors.rule_for(rule.environment)
         if before == rule:
             raise Refused(
-                f"The rules of {rule.environment} are like that already. Nothing was changed.", code="same"
+                f"The rules of {rule.environment} are already like that. Nothing was changed.", code="same"
             )
         live = _live(rule.environment)  # locks the recoveries first, as every act on a request does
         _write(rule, version, by)

@@ -75,6 +75,7 @@ def _is_void(joint: JointPlan) -> bool:
 def _refuse_other(joint: JointPlan, seen: str) -> None:
     if seen and seen != joint.hash:
         raise Refused(
-            f"{joint.label} is {joint.hash[:8]}, not what you read: nothing was counted. Read it first.",
+            f"{joint.label} is now {joint.hash[:8]}, which is not what you read, so nothing was counted. Read it "
+            "first.",
             code="stale_plan",
         )

@@ -15,7 +15,8 @@ from recovery.contracts.names import name_strategy
 LENIENT: Final = frozenset({"development", "staging"})
 """Environments whose rule may do without other people. Every other one, known or not, is held as production."""
 LONGEST_HOURS: Final = 30 * 24
-ASKED: Final = "Approval was asked for already."
+ASKED: Final = "Approval was already requested."
+VOTED: Final = "You have already voted on this plan. Each person has one vote per plan."
 LIVE: Final = frozenset({"open", "approved"})
 """States of a request on which something still hangs."""
 
@@ -174,12 +175,10 @@ def may_vote(
     states = LIVE if choice == "reject" else {"open"}
     if asked.late(now):
         return ApprovalRefusal(
-            "expired", "The request has expired. Expired is not approved; nothing can be voted on any more."
+            "expired", "The request has expired, which is no approval. It can no longer be voted on."
         )
     if asked.state not in states:
-        return ApprovalRefusal(
-            "not_open", f"This request is {asked.state}: there is nothing to vote on any more."
-        )
+        return ApprovalRefusal("not_open", f"This request is {asked.state}, so it can no longer be voted on.")
     if hash_ != asked.hash:
         return ApprovalRefusal(
             "stale_plan", "The plan changed while you were reading. Your vote was not counted."
@@ -187,7 +186,7 @@ def may_vote(
     if no := never_counts(asked, who):
         return no
     if any(v.voter.same(who) for v in voted):
-        return ApprovalRefusal("voted", "You have voted on this plan already; one vote a person and plan.")
+        return ApprovalRefusal("voted", VOTED)
     return None
 
 
@@ -209,7 +208,7 @@ def never_counts(asked: RequestFacts, who: Voter) -> ApprovalRefusal | None:
     if asked.rule.groups and not any(who.name in g.members for g in asked.rule.groups):
         names = ", ".join(g.name for g in asked.rule.groups)
         return ApprovalRefusal(
-            "no_group", f"Votes of {names} count here, and {who.name} is in none of these groups."
+            "no_group", f"Only votes of {names} count here, and {who.name} is in none of these groups."
         )
     return None
 
@@ -268,7 +267,7 @@ def may_break_glass(of: ApprovalStanding, now: datetime) -> ApprovalRefusal | No
     if not of.rule.break_glass:
         return ApprovalRefusal("no_glass", f"The rules of {of.rule.environment} have no break-glass.")
     if may_run(of, now) is None:
-        return ApprovalRefusal("not_needed", "The plan may run as it is: no glass needs to be broken.")
+        return ApprovalRefusal("not_needed", "The plan may run as it is, so break-glass is not needed.")
     return None
 
 
@@ -324,17 +323,18 @@ def _agreed(of: ApprovalStanding, now: datetime) -> ApprovalRefusal | None:
     if of.asked is None or of.asked.state in ("voided", "rejected") or of.asked.hash != of.hash:
         return ApprovalRefusal(
             "needs_approval",
-            f"Environment {environment} asks for {needed} by other people, and they were "
-            "not asked about this plan yet. Ask for approval first.",
+            f"Environment {environment} asks for {needed} by other people, and they have not been asked about this "
+            "plan yet. Ask for approval first.",
         )
     if of.asked.late(now):
         return ApprovalRefusal(
             "expired",
-            f"The approval ended at {at_text(of.asked.expires_at)}. Expired is not approved: ask again.",
+            f"The approval expired at {at_text(of.asked.expires_at)}. Request it again.",
         )
     if of.asked.rule != of.rule:
         return ApprovalRefusal(
-            "rules_changed", f"The rules of {environment} changed since approval was asked for. Ask again."
+            "rules_changed",
+            f"The rules of {environment} changed after approval was requested. Request it again.",
         )
     count = tally_votes(of.rule, of.votes)
     began = of.resuming and of.asked.state == "used"
@@ -352,7 +352,7 @@ def _agreed(of: ApprovalStanding, now: datetime) -> ApprovalRefusal | None:
     ready = ready_at(of.asked)
     if now < ready:
         return ApprovalRefusal(
-            "waiting_time", f"Approved; the waiting time of {environment} is over at {at_text(ready)}."
+            "waiting_time", f"Approved; the waiting time of {environment} ends at {at_text(ready)}."
         )
     return None
 

@@ -172,7 +172,7 @@ def _joinable_plan(recovery: Recovery) -> Plan:
     plan = plan_in_force(recovery)
     assert plan is not None, "a planned recovery has a plan in force"
     if plan.joint is not None:
-        raise Refused(f"The plan of {recovery.label} is part of {plan.joint.label} already.", code="joined")
+        raise Refused(f"The plan of {recovery.label} is already part of {plan.joint.label}.", code="joined")
     return plan
 
 

@@ -157,9 +157,9 @@ def _require_choosable(recovery: Recovery, strategy: str) -> None:
     blocked = option.blocked if option else None
     if strategy not in EXECUTABLE:
         reason = blocked or "this version cannot run it."
-        raise Refused(f"{name_strategy(strategy)} cannot be taken: {reason}", code="blocked")
+        raise Refused(f"{name_strategy(strategy)} cannot be chosen: {reason}", code="blocked")
     if option and blocked and not settled_later(option):
-        raise Refused(f"{name_strategy(strategy)} cannot be taken: {blocked}", code="blocked")
+        raise Refused(f"{name_strategy(strategy)} cannot be chosen: {blocked}", code="blocked")
 
 
 def edit_code(recovery: Recovery, change: ChoicesChange, by: Actor) -> AppliedChange | None:
@@ -226,9 +226,7 @@ def _refuse_unknown_pairs(keys: Sequence[str], mapping: SourceMapping | None) ->
     unknown = [key for key in keys if not PAIR.fullmatch(key) or (known is not None and key not in known)]
     if unknown:
         there = ", ".join(known or ()) or "old->new, or old-> for one that is dropped"
-        raise Refused(
-            f"There is nothing to confirm as {', '.join(unknown)}. Confirm: {there}.", code="no_pair"
-        )
+        raise Refused(f"{', '.join(unknown)} cannot be confirmed. Confirm: {there}.", code="no_pair")
 
 
 def choose_below(recovery: Recovery, change: ChoicesChange, by: Actor) -> AppliedChange | None:
@@ -282,7 +280,7 @@ def _require_looked_up(
     look = recovery.chosen.positions_look
     if look.status != "ready" or look.wishes != wanted:
         raise Refused(
-            "What these positions cost was not looked up. Look first, then choose what was looked at.",
+            "The cost of these positions was not looked up. Look it up first, then choose them.",
             code="not_looked",
         )
     sources = studies.looked_sources(recovery)

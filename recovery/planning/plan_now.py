@@ -140,7 +140,7 @@ def _require_plannable(flow: Flow, strategy: str, by: Actor) -> None:
     """Raise WrongUse for a name that is no strategy; Refused where the flow's storage cannot be reached."""
     if strategy not in EXECUTABLE:
         raise WrongUse(
-            f"There is no strategy {strategy!r}. Take one of: {', '.join(map(name_strategy, EXECUTABLE))}."
+            f"There is no strategy {strategy!r}. Choose one of: {', '.join(map(name_strategy, EXECUTABLE))}."
         )
     _require_storage(flow, by)
     _require_stopped(flow, by)
@@ -153,7 +153,7 @@ def _require_stopped(flow: Flow, by: Actor) -> None:
         return  # `flow` may be as it was before a stop
     with trying_flow("recovery.open", flow, by):
         raise Refused(
-            f"{flow.short} runs, so no plan can be sealed. Stop it first: bin/manage stop "
+            f"{flow.short} is running, so no plan can be sealed. Stop it first: bin/manage stop "
             f"{flow.pipeline.pipeline_id} --healthy.",
             code="stream_runs",
         )

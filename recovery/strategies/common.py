@@ -56,9 +56,9 @@ def names(operators: Sequence[str]) -> str:
     return ", ".join(word(o) for o in operators) or "no stateful step"
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+def plural(count: int, noun: str, many: str = "") -> str:
+    """`1 row`, `2 rows`; `many`: the plural that no `s` makes."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 def files_of(facts: Facts, which: str) -> tuple[InputFile, ...]:

@@ -96,8 +96,8 @@ def _refuse_second(flow: Flow) -> None:
     other = open_recovery_of(flow.pk)
     if other:
         raise Refused(
-            f"{other.label}, opened by {other.created_by}, is already open for {flow.short}: go on with that one, "
-            "or cancel it first.",
+            f"{other.label}, opened by {other.created_by}, is already open for {flow.short}. Continue with it, or "
+            "cancel it first.",
             code="already_open",
         )
 
@@ -169,7 +169,7 @@ def edit_again(*, recovery_id: int, by: Actor) -> None:
         only_in(recovery, "planned", "awaiting_approval", "approved")
         if studies.slot(recovery, "sealing").get("status") == "working":
             raise Refused(
-                f"A plan of {recovery.label} is being sealed. Wait for its end, then take it back.",
+                f"A plan of {recovery.label} is being sealed. Wait until it is sealed, then take it back.",
                 code="sealing",
             )
         plan, before = plan_of(recovery), recovery.state
@@ -240,7 +240,7 @@ def pause_run(*, recovery_id: int, by: Actor) -> None:
         only_in(lock(recovery_id), "running")
         if held_by(recovery_id):
             raise Refused(
-                f"{recovery.label} is being stopped already: no further step begins.", code="stopping"
+                f"{recovery.label} is already being stopped: no further step begins.", code="stopping"
             )
         _put_halt(halted, by, when="step")
         for attempted in attempts:
@@ -300,7 +300,7 @@ def check_rollback(recovery: Recovery, refusal: str | None) -> None:
     """Raises Refused unless it stands still where it can go back. `refusal`: why what it changed cannot be undone."""
     only_in(recovery, *CAN_GO_BACK)
     if recovery.steps.filter(state="running").exists():
-        raise Refused("A step is running. Wait for its end, then roll back.", code="step_running")
+        raise Refused("A step is running. Wait until it ends, then roll back.", code="step_running")
     if refusal:
         raise Refused(f"{recovery.label} cannot be rolled back: {refusal}", code="not_undoable")
 

@@ -69,7 +69,7 @@ def remove_backups(*, recovery_id: int, by: Actor, reason: str) -> list[str]:
         if why := why_it_stays(recovery):
             raise Refused(f"The backup stays: {why}", code="backup_stays")
         if not reason.strip():
-            raise Refused("Removing a backup needs a reason: others judge it later.", code="no_reason")
+            raise Refused("Give a reason for removing the backup: others review it later.", code="no_reason")
         steps = recovery.steps.filter(kind="table-backup", state="done")
         kept = [k for k in map(backups.kept_by, steps) if k is not None and _is_there(k) is not False]
         if not kept:

@@ -55,7 +55,7 @@ def read_manifest(place: str) -> TableBackupResult | None:
         return TableBackupResult.model_validate_json(data)
     except ValidationError:
         raise Refused(
-            f"The manifest of the backup at {place} cannot be read: something else wrote there.",
+            f"The manifest of the backup at {place} cannot be read: something else has overwritten it.",
             code="not_as_kept",
         ) from None
 
@@ -110,8 +110,8 @@ def refuse_moved_table(plan: Plan, *, may_have_run: bool) -> None:
     strange = find_strange(plan, kept) if may_have_run else tuple(c.version for c in commits if c.moves)
     if strange:
         raise Refused(
-            f"Version {strange[0]} of the table changed rows after it was backed up, so the backup lacks them. No "
-            "update was started. Find the writer, then seal a new plan.",
+            f"Version {strange[0]} of the table changed rows after the backup, so the backup lacks them. No update "
+            "was started. Find the writer, then seal a new plan.",
             code="written_by_others",
         )
 

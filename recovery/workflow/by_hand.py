@@ -175,9 +175,12 @@ def _wait_for_step(step_id: int, until: float, say: Say) -> None:
         if step.state == "done":
             return
         if step.state == "failed" or (step.state == "unknown" and step.evidence):
-            raise Refused(f"It could not be stopped: {step.problem}")
+            raise Refused(f"The pipeline could not be stopped: {step.problem}")
         if time.monotonic() > until:
-            raise Unreachable("The stop has not ended in time. Is a worker running? See the logs folder.")
+            raise Unreachable(
+                "The stop did not end in time. Check that a worker is running, and look at its log in the logs "
+                "folder."
+            )
         time.sleep(0.1)
 
 
@@ -205,8 +208,8 @@ def wait(recovery: Recovery, *, say: Say, timeout: float) -> Recovery:
         _worker_is_there(steps)
         if time.monotonic() > until:
             raise Unreachable(
-                f"{recovery.label} has not ended within {timeout:.0f} s. It goes on without this command; "
-                f"watch it with: bin/manage execute {recovery.label} --wait."
+                f"{recovery.label} has not ended within {timeout:.0f} s. It continues without this command; watch "
+                f"it with: bin/manage execute {recovery.label} --wait."
             )
         time.sleep(0.1)
 
@@ -225,7 +228,7 @@ def _worker_is_there(steps: Sequence[Step]) -> None:
     for step in steps:
         if step.state == "pending" and step.woken_at and step.woken_at < late:
             raise Unreachable(
-                f"No worker has taken step {step.kind} for 60 s. Start one; the step runs as soon as one is there."
+                f"No worker has begun step {step.kind} for 60 s. Start a worker, and the step runs."
             )
 
 

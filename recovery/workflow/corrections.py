@@ -48,7 +48,7 @@ def add_missing(
     assert fill.rows is not None, "a plan is sealed with the number of rows that it adds"
     read, committed = whole.committed_input(snapshot, contents, Readers(lambda: snapshot))
     if committed is None:
-        raise Refused(f"The committed input cannot be read once more ({read.why}).", code="unreadable")
+        raise Refused(f"The committed input cannot be read again ({read.why}).", code="unreadable")
     asked = _ask_correction(snapshot, contents, committed, before=before, app_id=app_id, rows=fill.rows)
     return top_up(asked, timeout=timeout)
 
@@ -63,8 +63,8 @@ def delete_repeated(
     read, committed = whole.committed_input(snapshot, contents, Readers(lambda: snapshot))
     if committed is None or read.partial:
         raise Refused(
-            f"Not all committed input can be read once more ({read.why or 'some of it is gone'}), so which rows repeat "
-            "is not known.",
+            f"Not all committed input can be read again ({read.why or 'some of it is gone'}), so it is not known "
+            "which rows repeat.",
             code="unreadable",
         )
     asked = _ask_correction(snapshot, contents, committed, before=before, app_id=app_id, rows=args.rows)
@@ -113,7 +113,7 @@ def collect(
     read, committed = whole.committed_input(snapshot, contents, Readers(lambda: snapshot))
     before = SinkReport(snapshot.sink.kind, snapshot.sink.location, None, version=version)
     if committed is None:
-        measured = Measure(problem=f"The committed input cannot be read once more ({read.why}).")
+        measured = Measure(problem=f"The committed input cannot be read again ({read.why}).")
     else:
         measured = _measure_table(snapshot, contents, committed, version)
     return Evidence(

@@ -38,7 +38,8 @@ ASK: Final = "flow.ask_count"
 TAKEN: Final = timedelta(minutes=2)
 """After so long a request that no worker took counts as lost."""
 OVER: Final = (
-    "An update of the pipeline is running, so what is below may change at any moment. Count again after it."
+    "An update of the pipeline is running, so the tables below may change at any moment. Count again when it has "
+    "ended."
 )
 
 
@@ -147,12 +148,14 @@ def request_count(*, flow_id: int, by: Actor) -> BelowCount:
         flow = Flow.objects.select_for_update().select_related("pipeline__workspace").get(pk=flow_id)
         if not any(not r.pipeline for r in below.readers_of(flow)):
             raise Refused(
-                f"Pipeline {flow.pipeline.name} has nothing below {flow.short} to count.",
+                f"Pipeline {flow.pipeline.name} has nothing below {flow.short} that can be counted.",
                 code="nothing_below",
             )
         before = BelowCount.from_json(flow.below_count)
         if before is not None and before.waits:
-            raise Refused(f"{before.by} has just asked for this count.", code="already_asked")
+            raise Refused(
+                f"{before.by} has already asked for this count. Wait for the result.", code="already_asked"
+            )
         asked = BelowCount(secrets.token_hex(8), by.name, timezone.now().isoformat())
         Flow.objects.filter(pk=flow_id).update(below_count=asked.as_json())
         broker.send_on_commit(tasks.count_below, flow_id, asked.ticket)

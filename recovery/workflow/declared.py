@@ -52,8 +52,8 @@ def find_declared_sink(
     if told is None:
         why = f" The code could not be analysed: {problem}" if problem else ""
         raise Refused(
-            f"Table {dataset} does not exist in Spark's catalog, and the code declares no sink of this name; there is "
-            f"nothing to recover into.{why}"
+            f"Table {dataset} does not exist in Spark's catalog, and the code declares no sink of that name, so "
+            f"there is nothing to recover into.{why}"
         )
     place = sinks.place_of(told)
     if place:

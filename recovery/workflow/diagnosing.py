@@ -59,9 +59,8 @@ def refuse_healthy(flow: Flow) -> Refused:
     name = flow.pipeline.pipeline_id
     running = f" Stop it first: bin/manage stop {name} --healthy." if flow.state == "running" else ""
     return Refused(
-        f"{flow.short} is {'healthy' if flow.state == 'ok' else flow.state}: there is no failure to recover "
-        "from. Nothing was opened. To go back in it all the same, name the strategy: "
-        f"{ways}.{running}",
+        f"{flow.short} is {'healthy' if flow.state == 'ok' else flow.state}, so there is no failure to recover "
+        f"from. Nothing was opened. To go back in it anyway, name a strategy: {ways}.{running}",
         code="healthy",
     )
 

@@ -36,7 +36,6 @@ from recovery.spark.api import (
 )
 from recovery.spark.backups import FillToMeasure
 from recovery.strategies import rebuild
-from recovery.strategies.common import plural
 from recovery.verification.evidence import (
     FROM_NOTHING,
     Evidence,
@@ -328,8 +327,8 @@ def _old(snapshot: FlowSnapshot, contents: PlanBody, scope: str) -> CheckpointRe
     at = {_index(new, n, source): p.after.offset_json for n, (source, p) in enumerate(told)}
     if set(at) != {s.index for s in new.sources}:
         raise Refused(
-            f"The checkpoint holds {plural(len(new.sources), 'source')} that are not those of the plan, which has "
-            f"{len(at)}: what was read of each cannot be compared. Look at the checkpoint.",
+            f"The sources of the checkpoint ({len(new.sources)}) do not match those of the plan ({len(at)}), so "
+            "what was read of each cannot be compared. Look at the checkpoint.",
             code="other_sources",
         )
     cut = tuple(_cut(s, at[s.index]) for s in new.sources)

@@ -29,7 +29,7 @@ def _glass(recovery: Recovery, values: Mapping[str, Any]) -> None:
     glass = selectors.glass_of(selectors.plan_in_force(recovery))
     if glass is None or glass.until <= timezone.now():
         raise Refused(
-            f"{recovery.label} waits for approval and was not approved. Nothing was run.",
+            f"{recovery.label} still waits for approval. Nothing was run.",
             code="needs_approval",
         )
 
@@ -49,7 +49,7 @@ def _decided(recovery: Recovery, values: Mapping[str, Any]) -> None:
 def _late(recovery: Recovery, values: Mapping[str, Any]) -> None:
     request = selectors.request_of(selectors.plan_in_force(recovery))
     if request is None or request.expires_at > timezone.now():
-        raise Refused(f"The request for approval of {recovery.label} is not over.", code="not_late")
+        raise Refused(f"The request for approval of {recovery.label} has not expired yet.", code="not_late")
 
 
 def _untouched(recovery: Recovery, values: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ def _untouched(recovery: Recovery, values: Mapping[str, Any]) -> None:
     acted = acted.exclude(kind__in=("fill", "deduplicate"), state="failed", plan__voided_at__isnull=False)
     if acted.exists():
         raise Refused(
-            f"{recovery.label} has changed something already. Roll it back, or resume it.", code="touched"
+            f"{recovery.label} has already changed something. Roll it back, or resume it.", code="touched"
         )
 
 
@@ -91,7 +91,9 @@ def _skipped(recovery: Recovery, values: Mapping[str, Any]) -> None:
 def _ran(recovery: Recovery, values: Mapping[str, object]) -> None:
     plans = recovery.plans.filter(voided_at=None)
     if not recovery.steps.filter(plan__in=plans).exclude(state__in=("pending", "skipped")).exists():
-        raise Refused(f"No plan of {recovery.label} has run, so none is in force again.", code="nothing_ran")
+        raise Refused(
+            f"No earlier plan of {recovery.label} has run, so there is none to return to.", code="nothing_ran"
+        )
 
 
 CHECKS: Final[Mapping[Guard, Callable[[Recovery, Mapping[str, Any]], None]]] = {

@@ -74,19 +74,19 @@ def prove(recovery: Recovery, client: PipelinesClient) -> None:
     again = [s.says for s in known.awake if (s.job_id, s.way) in held]
     if again:
         raise Refused(
-            f"Someone switched on again what this recovery had paused: {', '.join(again)}. "
-            "Stop once more, or speak with who did it.",
+            f"Someone switched on again what this recovery had paused: {', '.join(again)}. Stop the pipeline again, "
+            "or talk to whoever did that.",
             code="switched_on_again",
         )
     if known.awake:
         raise Refused(
-            f"The pipeline can be started at any time by {', '.join(s.says for s in known.awake)}. Stop once more: "
-            "that pauses it.",
+            f"The pipeline can be started at any time by {', '.join(s.says for s in known.awake)}. Stop it again: "
+            "that pauses what starts it.",
             code="can_be_started",
         )
     if running := starters.active_runs(client, known.starters):
         raise Refused(
-            f"{', '.join(running)} has not ended and may start the pipeline. Stop once more.",
+            f"{', '.join(running)} has not ended and may start the pipeline. Stop the pipeline again.",
             code="run_not_ended",
         )
 

@@ -73,12 +73,14 @@ def lock_members(joint: JointPlan) -> list[Recovery]:
     held = {pk: lock(pk) for pk in sorted(members)}
     joint.refresh_from_db()
     if joint.voided_at is not None:
-        raise Refused(f"{joint.label} is void: one of its plans is. Seal them again.", code="joint_void")
+        raise Refused(
+            f"{joint.label} is void because one of its plans is. Seal the plans again.", code="joint_void"
+        )
     for pk in members:
         if joint_of(held[pk]) != joint:
             raise Refused(
-                f"{held[pk].label} has another plan than that of {joint.label} by now "
-                f"({state_label(held[pk].state)}). Go on with it alone.",
+                f"{held[pk].label} no longer has the plan that is part of {joint.label}, and is "
+                f"{state_label(held[pk].state)}. Continue with it alone.",
                 code="left_joint",
             )
     return [held[pk] for pk in members]
@@ -117,8 +119,8 @@ def refuse_undo_alone(recovery: Recovery) -> None:
 def _together(recovery: Recovery, joint: JointPlan) -> str:
     others = [plan.recovery.label for plan in plans_of(joint) if plan.recovery_id != recovery.pk]
     return (
-        f"The plan of {recovery.label} is part of {joint.label}, together with {', '.join(others)}. "
-        f"Do it with {joint.label}: it holds for all of them."
+        f"The plan of {recovery.label} is part of {joint.label}, together with {', '.join(others)}. Use "
+        f"{joint.label} instead, which does it for all of them."
     )
 
 
@@ -129,7 +131,7 @@ def refuse_second_at_once(recovery: Recovery) -> None:
         return
     if running := [r.label for r in _others(joint, recovery) if r.state in ("running", "verifying")]:
         raise Refused(
-            f"{', '.join(running)} of {joint.label} is not measured to its end. Wait for it, then resume.",
+            f"{joint.label} is still being measured: {', '.join(running)}. Wait until that has ended, then resume.",
             code="member_runs",
         )
 
@@ -139,7 +141,7 @@ def refuse_undoing(joint: JointPlan) -> None:
     steps = Step.objects.filter(plan__joint=joint, kind="rollback")
     if steps.exclude(state__in=OVER).exists():
         raise Refused(
-            f"{joint.label} is being rolled back. Roll it back again to go on with that.", code="undoing"
+            f"{joint.label} is being rolled back. To continue that, roll it back again.", code="undoing"
         )
 
 
@@ -189,7 +191,7 @@ def resume_members(step: Step) -> None:
 def hold_members(step: Step) -> None:
     """The recovery of this step needs attention: those that run together with it stand, and say for whom. In the
     caller's transaction."""
-    reason = f"{step.recovery.label}, whose plan runs together with this one, stands at step {step.kind}."
+    reason = f"{step.recovery.label}, whose plan runs together with this one, is at step {step.kind}."
     for recovery in _held_by(step):
         if recovery.pk != step.recovery_id and recovery.state == "running":
             move(recovery, "needs_attention", reason=reason)
@@ -211,7 +213,7 @@ def stuck_step(joint: JointPlan) -> Step:
     stuck = next((s for s in steps if s.state in ("failed", "unknown")), None)
     stuck = stuck or next((s for s in steps if s.state == "pending"), None)
     if stuck is None:
-        raise Refused(f"{joint.label} has no step that could be resumed.", code="nothing_stuck")
+        raise Refused(f"{joint.label} has no step to resume.", code="nothing_stuck")
     return stuck
 
 

@@ -56,7 +56,7 @@ def roll_back_joint(*, joint_id: int, by: Actor, reason: str) -> Step:
         for recovery in left:
             check_rollback(recovery, refusals[recovery.pk])
         if not any(rollback.has_changed(recovery) for recovery in left):
-            raise Refused(f"Nothing of {joint.label} was changed that could be undone.", code="not_undoable")
+            raise Refused(f"{joint.label} has changed nothing that could be undone.", code="not_undoable")
         asked = Step.objects.filter(plan__joint=joint, kind="rollback", state="pending")
         asked.update(state="skipped")  # of a rollback that did not end: it is asked for again
         says = "Undo the reset; the source goes back with the first of the plans."

@@ -83,8 +83,8 @@ def read_noted_files(step: Step, *, place: str) -> EarlierDataFiles:
                 marks[below(place, path)] = mark
     if digest.hexdigest() != noted.sha256 or len(files) != noted.files:
         raise Refused(
-            "What was noted of the table's data files before the rerun does not read back as written, so "
-            "nothing is known of the earlier rows. Look at the database of the console.",
+            "The list of the table's data files from before the rerun is damaged, so nothing is known of the "
+            "earlier rows. Check the database of the console.",
             code="noted_files_damaged",
         )
     return EarlierDataFiles(tuple(files), marks if noted.marked else None)

@@ -16,5 +16,5 @@ def require_noted_version(step: Step) -> int:
     """That of the step's own plan. Raises Refused where none was noted."""
     version = read_noted_version(step.recovery, step.plan)
     if version is None:
-        raise Refused("The version of the table was not noted before. Seal a new plan.", code="not_as_kept")
+        raise Refused("The plan's stop noted no version of the table. Seal a new plan.", code="not_as_kept")
     return version

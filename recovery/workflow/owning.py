@@ -16,21 +16,23 @@ def give(recovery: Recovery, *, to: str, reason: str, was: str, by: Actor) -> No
     only_in(recovery, *sorted(OPEN))
     if was and was != recovery.owner:
         raise Refused(
-            f"{recovery.label} was {was}'s and is {recovery.owner}'s now: someone else was faster. Look again.",
+            f"{recovery.label} was {was}'s and is now {recovery.owner}'s: someone else was faster. Look again.",
             code="lost_race",
         )
     if to == recovery.owner:
-        raise Refused(f"{recovery.label} is {to}'s already.", code="same_owner")
+        raise Refused(f"{recovery.label} is already {to}'s.", code="same_owner")
     if by.name not in (to, recovery.owner):
         raise Refused(
-            f"{recovery.label} is {recovery.owner}'s to hand over. Take it over first, with a reason.",
+            f"Only {recovery.owner} can hand {recovery.label} over. Take it over first, with a reason.",
             code="not_owner",
         )
     if to == by.name and not reason:
-        raise Refused(f"Taking {recovery.label} over from {recovery.owner} needs a reason.", code="no_reason")
+        raise Refused(
+            f"Give a reason for taking {recovery.label} over from {recovery.owner}.", code="no_reason"
+        )
     if to != by.name and to not in candidates(recovery):
         raise Refused(
-            f"{to or 'No one'} cannot have {recovery.label}: no person of that name may recover in "
+            f"{recovery.label} cannot be handed to {to or 'no one'}: no person of that name may recover in "
             f"{recovery.flow.pipeline.environment}.",
             code="no_candidate",
         )

@@ -21,11 +21,11 @@ def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
     if not root:
         raise Refused(
             f"Pipeline {flow.pipeline.name} names no storage root: its workspace keeps the checkpoints where "
-            f"they cannot be reached from here. bin/manage diagnose {flow.pipeline.name} lists what its API can do.",
+            f"Reprise cannot reach them. bin/manage diagnose {flow.pipeline.name} lists what its API can do.",
             code="no_storage",
         )
     if not flow.dataset:
-        raise Refused(f"No update has named the table of {flow.name} yet. Run one update, then come back.")
+        raise Refused(f"No update has named the table of {flow.name} yet. Run one update, then try again.")
     place = f"{root}/_checkpoints/{flow.dataset.replace('.', '/')}/{flow.short}"
     access.check_roots(place, flow.pipeline.workspace.roots)
     return place

@@ -118,7 +118,8 @@ def find_flow_above(pipeline: Pipeline, text: str | None) -> Flow:
         raise NotFound(f"Below {len(found)} flows of {pipeline.name} something is late. Name one: {names}.")
     if not found:
         raise Refused(
-            f"Nothing below a flow of {pipeline.name} that is ok can be refreshed by an update. Nothing was started.",
+            f"No flow of {pipeline.name} that is ok has anything below it that an update can refresh. Nothing was "
+            "started.",
             code="nothing_below",
         )
     return found[0]
@@ -207,7 +208,8 @@ def _refuse_other_ways(flow: Flow, *, waiting: BelowRefresh | None = None) -> No
     before = BelowRefresh.from_json(flow.below_refresh)
     if waiting is None and before is not None and before.waits:
         raise Refused(
-            f"{before.by} has just asked for this refresh. Nothing was started twice.", code="already_asked"
+            f"{before.by} has already asked for this refresh, so no second one was started.",
+            code="already_asked",
         )
 
 

@@ -13,6 +13,7 @@ from recovery.contracts.results import FillResult, TableBackupResult, UpdateResu
 from recovery.errors import OutcomeUnknown
 from recovery.models import Plan, Recovery, Step
 from recovery.sinks.live import delta
+from recovery.strategies.common import plural
 from recovery.workflow import backups
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import Context
@@ -83,7 +84,7 @@ def put_back(context: Context, emptied: EmptiedTable) -> None:
     context.watch.guard()
     restored = backups.ask_restore(context.flow, contents, kept.version, kept=kept, note=emptied.note)
     context.log(
-        f"The table is back at version {kept.version}: {restored.rows or 0:,} rows, as in the backup."
+        f"The table is back at version {kept.version}: {plural(restored.rows or 0, 'row')}, as in the backup."
     )
     _checkpoint_back(context, emptied)
 

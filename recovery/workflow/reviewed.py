@@ -66,8 +66,8 @@ def require_reviewed_code_ran(
             and planned != fingerprints.of_settings({"configuration": session})["session"]
         ):
             raise Refused(
-                f"Update {update_id} ran with other session settings than the plan's, so what it wrote is not "
-                "measured. Roll back where that is still possible, or end without proof.",
+                f"Update {update_id} ran with session settings that are not the plan's, so what it wrote is not "
+                "measured. Roll back if that is still possible, or end without proof.",
                 code="ran_unreviewed",
             )
         read = client.update_source(pipeline_id, update_id) or {}
@@ -78,7 +78,7 @@ def require_reviewed_code_ran(
         ]
         if other:
             raise Refused(
-                f"Update {update_id} ran with another {', '.join(other)} than the plan's, so what it wrote was never "
-                "reviewed and is not measured. Roll back where that is still possible, or end without proof.",
+                f"Update {update_id} ran with a version of {', '.join(other)} that was never reviewed, so what it "
+                "wrote is not measured. Roll back if that is still possible, or end without proof.",
                 code="ran_unreviewed",
             )

@@ -79,7 +79,7 @@ def seal_recovery(*, recovery: Recovery, by: Actor, accept: Collection[Effect] |
 def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> Plan:
     strategy, key = recovery.chosen.strategy, recovery.chosen.key
     if strategy not in EXECUTABLE:
-        raise Refused(f"Choose how the flow goes on first: one of {', '.join(EXECUTABLE)}.")
+        raise Refused(f"Choose a strategy first: one of {', '.join(EXECUTABLE)}.")
     if no := strategy_allowed(rule_for(recovery.flow.pipeline.environment), strategy):  # since it was chosen
         raise Refused(no.says, code=no.code)
     snapshot, facts, option = _judge(recovery, strategy, recovery.chosen.positions)

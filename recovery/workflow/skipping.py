@@ -32,7 +32,9 @@ def skip(recovery: Recovery, *, reason: str, by: Actor, no_way_back: bool) -> Sk
     asked before the lock."""
     step = _skippable(recovery, no_way_back=no_way_back)
     if not reason:
-        raise Refused(f"Skipping step {step.kind} needs a reason: others judge it later.", code="no_reason")
+        raise Refused(
+            f"Give a reason for skipping step {step.kind}: others review it later.", code="no_reason"
+        )
     before = {"step": step.kind, "state": step.state, "problem": step.problem}
     if step.state == "done":  # it was measured and does not hold: what is skipped is to measure again
         step = engine.another_verification(step)
@@ -86,14 +88,14 @@ def _skippable(recovery: Recovery, *, no_way_back: bool) -> Step:
     joint = joining.joint_of(recovery)
     if joint is not None and joining.has_common_steps(joint) and (at := joining.stuck_step(joint)) != step:
         raise Refused(
-            f"{joint.label} stands at step {at.kind} of {at.recovery.label}; only that one can be skipped.",
+            f"{joint.label} is at step {at.kind} of {at.recovery.label}; only that step can be skipped.",
             code="joint",
         )
     rule = SKIPS[step.kind]
     if not rule.may and not (no_way_back and step.kind == "rerun" and step.state == "failed"):
         raise Refused(f"Step {step.kind} is never skipped. {rule.because}", code="not_skippable")
     if recovery.steps.filter(state="running").exists() or _undoing(recovery):
-        raise Refused("A step is running. Wait for its end, then skip.", code="step_running")
+        raise Refused("A step is running. Wait until it ends, then skip.", code="step_running")
     may_go_on(recovery, step, then="skip")
     return step
 
@@ -110,7 +112,7 @@ def _mark(step: Step, reason: str, by: Actor) -> None:
         step, "skipped", result={**step.result, "skipped": told}, log=[*step.log, line], woken_at=None
     )
     if not changed:
-        raise Refused(f"Step {step.kind} moved a moment ago. Reload the page.", code="lost_race")
+        raise Refused(f"Step {step.kind} changed a moment ago. Reload the page.", code="lost_race")
 
 
 def _without_proof(recovery: Recovery) -> str:

@@ -132,5 +132,5 @@ def stuck(recovery: Recovery) -> Step:
         or steps.filter(kind="verify", state="done").last()
     )
     if found is None:
-        raise Refused(f"{recovery.label} has no step that could be resumed.", code="nothing_stuck")
+        raise Refused(f"{recovery.label} has no step to resume.", code="nothing_stuck")
     return found

@@ -43,9 +43,9 @@ def refuse_foreign_batches(context: Context) -> None:
     )
     raise Refused(
         f"Something else has started this stream since {label} "
-        f"{'put the checkpoint into place' if foreign.is_seeded else 'was planned'}: {says} Nothing was started. Keep "
-        "what starts it from doing so, stop it, then end this recovery without proof "
-        f"(bin/manage skip {label} --reason …) and look at the stream again.",
+        f"{'put the checkpoint into place' if foreign.is_seeded else 'was planned'}: {says} Nothing was started. "
+        f"Disable what starts it, stop the stream, then end this recovery without proof (bin/manage skip {label} "
+        "--reason …) and look at the stream again.",
         code="batch_by_others",
     )
 

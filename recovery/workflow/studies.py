@@ -183,7 +183,7 @@ def positions_shown(
         shown = tuple(position_view.show_source(facts, index=n) for n, facts in enumerate(found))
     except Malformed as problem:
         raise Refused(
-            f"The position by hand cannot be read: {problem.why}.", code="bad_position"
+            f"The position that was typed cannot be read: {problem.why}.", code="bad_position"
         ) from problem
     refuse_unknown(wanted, [one.source for one in shown])
     return shown

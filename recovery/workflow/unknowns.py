@@ -46,7 +46,7 @@ def stop_and_prove(*, recovery_id: int, by: Actor) -> Step:
         update = update_of(step)
         if not update:
             raise Refused(
-                "No run of this step is known, so none is stopped: another one may be someone else's.",
+                "It is not known which run this step started, so none is stopped: it could be someone else's.",
                 code="no_update",
             )
         run = recovery.flow.pipeline.workspace.run_noun
@@ -68,7 +68,7 @@ def say_known(*, recovery_id: int, says: str, by: Actor) -> Step:
     with trying("step.statement", recovery, by, reason=text) as attempted:
         step = _hold_unknown(recovery_id)
         if not text:
-            raise Refused("Say what you have seen, and where. Others judge it later.", code="no_reason")
+            raise Refused("Write what you saw, and where: others review it later.", code="no_reason")
         statement = Statement(by.name, timezone.now().isoformat(), text)
         kept = [*step.result.get("statements", []), asdict(statement)]
         Step.objects.filter(pk=step.pk).update(result={**step.result, "statements": kept})
@@ -132,7 +132,7 @@ def _hold_unknown(recovery_id: int) -> Step:
     step = Step.objects.select_for_update().get(pk=stuck(recovery).pk)
     only_in(lock(recovery_id), "needs_attention")
     if step.state != "unknown":
-        raise Refused(f"Step {step.kind} is {step.state}: nothing about it is unknown.", code="not_unknown")
+        raise Refused(f"Step {step.kind} is {step.state}, not unknown.", code="not_unknown")
     return step
 
 

@@ -41,7 +41,9 @@ def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
     scratch = f"{root}.reprise-validation-{uuid.uuid4().hex[:8]}"
     moved = {path: scratch + path[len(root) :] if path.startswith(root + "/") else None for path in files}
     if stray := [p for p in (*patch, *libraries) if not moved.get(p)]:
-        raise Refused(f"{stray[0]} is outside the pipeline's root {root}, so it cannot be validated apart.")
+        raise Refused(
+            f"{stray[0]} is outside the pipeline's root {root}, so it cannot be validated separately."
+        )
     texts = laid_over(files, patch)
     try:
         for path, target in moved.items():
@@ -108,4 +110,4 @@ def _wait(client: PipelinesClient, pipeline_id: str, update_id: str) -> str:
         if state in ENDED:
             return state
         time.sleep(0.2)
-    raise Unreachable(f"validate_only did not end within {SECONDS} s. Look at the Pipelines API server.")
+    raise Unreachable(f"The validation did not end within {SECONDS} s. Check the Pipelines API server.")

@@ -83,10 +83,10 @@ def _look(place: str, described: Sequence[str]) -> list[SourceFacts]:
         path = described[source.index] if source.index < len(described) else ""
         if source.kind != "files":
             raise Refused(
-                "Files alone are listed here; for any other source see Unread input.", code="not_files"
+                "Only files are listed here. For any other source, see Unread input.", code="not_files"
             )
         if not path:
-            raise Refused("No recorded batch shows from which files the flow reads.", code="no_place")
+            raise Refused("No recorded batch shows which files the flow reads.", code="no_place")
         found.append(
             source_facts(source, list_files(path, options={}), location=path, max_files_per_trigger=None)
         )

@@ -203,11 +203,13 @@ def flow_of(options: Options, by: Actor) -> Flow:
         flow: Flow = recovery.flow
         now, opened = find_fresh(flow.pipeline.pipeline_id, by), open_recovery_of(flow.pk)
         if options["flow"] and find_flow(now, options["flow"]) != flow:
-            raise WrongUse(f"{recovery.label} is of {flow.name}, not of {options['flow']}. Name one of them.")
+            raise WrongUse(
+                f"{recovery.label} belongs to {flow.name}, not to {options['flow']}. Name only one of the two."
+            )
         if opened is not None and opened != recovery:
             raise Refused(
                 f"{recovery.label} is {state_label(recovery.state)} and {opened.label} is open for {flow.short}. "
-                f"Name {opened.label} to go on with that one.",
+                f"Name {opened.label} to continue with it.",
                 code="another_is_open",
             )
         return find_flow(now, flow.name)

@@ -35,9 +35,11 @@ def find_flows(options: Options, by: Actor) -> list[tuple[Flow, str | None]]:
     Raises WrongUse for what is of one flow alone, NotFound, Unreachable.
     """
     if named := [f"--{name}" for name in OF_ONE_FLOW if options.get(name)]:
-        raise WrongUse(f"{', '.join(named)} is of one flow. Plan each flow with it alone, or leave it out.")
+        raise WrongUse(
+            f"{', '.join(named)} applies to a single flow. Plan each flow on its own, or leave it out."
+        )
     if _acting.RECOVERY.fullmatch(options["pipeline"]):
-        raise WrongUse("Name the pipeline of several flows: R-n is the recovery of one.")
+        raise WrongUse("To plan several flows, name their pipeline: R-n is the recovery of a single flow.")
     if options["strategy"] == "all":
         raise WrongUse("--strategy all compares the ways of one flow. Name one flow.")
     pipeline = find_fresh(options["pipeline"], by)

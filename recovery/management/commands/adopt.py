@@ -15,6 +15,7 @@ from recovery.models import Pipeline
 from recovery.names import shown
 from recovery.people.roles import ENVIRONMENTS, Right
 from recovery.pipelines import retagging
+from recovery.strategies.common import plural
 from recovery.streams.actions import RUNNERS, StreamDetails, adopt_stream
 from recovery.streams.candidates import (
     Listing,
@@ -118,7 +119,7 @@ class Command(RepriseCommand):
         if options["roots"]:
             return self._many(options)
         if options["list"]:
-            raise WrongUse("--list shows what is below --roots: name those.")
+            raise WrongUse("--list needs --roots, the folders to search.")
         stream = adopt_stream(checkpoint=options["checkpoint"], said=_said(options), by=self.actor)
         data, pipeline = stream_json(stream), stream.pipeline
         is_unique = Pipeline.objects.filter(name=pipeline.name).count() == 1
@@ -138,7 +139,9 @@ class Command(RepriseCommand):
     def _many(self, options: Options) -> CommandAnswer:
         if given := [name for name in OF_ONE if options[name] is not None]:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise WrongUse(f"{names} belongs to one stream: leave it out with --roots, and say it later.")
+            raise WrongUse(
+                f"{names} applies to a single stream. Leave it out with --roots, and set it later."
+            )
         said = _said(options)
         listing = list_candidates(roots=options["roots"], said=said, by=self.actor)
         found, refused = list(listing.candidates), list[ScanProblem]()
@@ -222,7 +225,8 @@ def _text(found: list[StreamCandidate], listing: Listing, adopted: int, *, is_li
         parts.append("Not all of the event logs were read. Ask again: it goes on where it ended.")
     if listing.queries_without:
         parts.append(
-            f"{listing.queries_without} queries of the event logs have no checkpoint below these folders."
+            f"Without a checkpoint below these folders: {plural(listing.queries_without, 'query', 'queries')} of the "
+            "event logs."
         )
     parts.append(
         f"{new} would be adopted. Leave --list out to adopt them."

@@ -169,7 +169,7 @@ class Command(RepriseCommand):
 def _given(options: Options) -> WorkspaceDetails:
     token, questions = options["secret"], options["questions_secret"]
     if token == questions == STDIN:
-        raise WrongUse("One secret can be read from stdin. Give the other one as a reference.")
+        raise WrongUse("Only one secret can be read from stdin. Give the other one as a reference.")
     return WorkspaceDetails(
         url=options["url"],
         environment=options["environment"],
@@ -188,7 +188,7 @@ def _given(options: Options) -> WorkspaceDetails:
 def _stdin() -> str:
     text = sys.stdin.read(actions.LONGEST_SECRET + 2).strip()
     if not text:
-        raise WrongUse("Nothing came on stdin, where the secret was to be.", code="no_secret")
+        raise WrongUse("The secret was to come from stdin, which is empty.", code="no_secret")
     return text
 
 

@@ -12,6 +12,7 @@ from recovery.contracts import codec
 from recovery.contracts.results import BackupResult, KeptCheckpoint
 from recovery.errors import Refused
 from recovery.models import KeptFile, Step
+from recovery.strategies.common import plural
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.planned_checkpoint import require_planned_checkpoint
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
@@ -31,8 +32,8 @@ def run(context: Context) -> Mapping[str, Any]:
         size += len(content)
         if size > LARGEST:
             raise Refused(
-                f"The source has more than {LARGEST // 1024**2} MB, which is not kept here. Keep a copy elsewhere, "
-                "then skip this step with that as the reason.",
+                f"The source is larger than {LARGEST // 1024**2} MB, the most that is kept here. Keep a copy "
+                "elsewhere, then skip this step and give its place as the reason.",
                 code="too_large",
             )
         context.watch.guard()
@@ -43,14 +44,16 @@ def run(context: Context) -> Mapping[str, Any]:
         )
     checkpoint = _checkpoint(context)
     _read_back(context.step, sealed)
-    files = "1 source file" if len(sealed) == 1 else f"{len(sealed)} source files"
     version = "" if checkpoint.version is None else f"version {checkpoint.version}, "
     batch = (
         "before its first batch"
         if checkpoint.last_committed is None
         else f"batch {checkpoint.last_committed}"
     )
-    context.log(f"Kept and read back: {files}, {size:,} bytes. The checkpoint goes back to {version}{batch}.")
+    context.log(
+        f"Kept and read back: {plural(len(sealed), 'source file')}, {size:,} bytes. The checkpoint goes back to "
+        f"{version}{batch}."
+    )
     return codec.to_json(BackupResult(files=dict(sealed), bytes=size, checkpoint=checkpoint))
 
 
@@ -79,7 +82,7 @@ def _checkpoint(context: Context) -> KeptCheckpoint:
 def _read_back(step: Step, sealed: Mapping[str, str]) -> None:
     found = {path: hashlib.sha256(content).hexdigest() for path, content in kept(step).items()}
     if found != dict(sealed):
-        raise Refused("What was kept does not read back as it was written. Run this step again.")
+        raise Refused("The backup does not read back as it was written. Run this step again.")
 
 
 def kept(step: Step) -> dict[str, bytes]:

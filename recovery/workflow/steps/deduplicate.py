@@ -13,6 +13,7 @@ from recovery.models import Step
 from recovery.plans.values import Drift
 from recovery.sinks.live import delta
 from recovery.spark.backups import BackupRefusal, FillAnswer
+from recovery.strategies.common import plural
 from recovery.workflow import backups, corrections, reviewed
 from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
 from recovery.workflow.noted_version import require_noted_version
@@ -51,31 +52,29 @@ def run(context: Context) -> Mapping[str, object]:
     result = _read_back(context, since)
     if (result.before, result.rows) != (before, answer.rows):
         raise OutcomeUnknown(
-            f"{answer.rows:,} rows were to be deleted from version {before}; version {result.version} lacks "
+            f"{plural(answer.rows, 'row')} had to be deleted from version {before}; version {result.version} lacks "
             f"{result.rows:,} of them. Something else may have written the table.",
             code="not_as_deleted",
         )
-    context.log(f"Deleted {result.rows:,} rows: version {result.version} of the table.")
+    context.log(f"Deleted {plural(result.rows, 'row')}: version {result.version} of the table.")
     return codec.to_json(result)
 
 
 def _refuse(context: Context, snapshot: FlowSnapshot, answer: FillAnswer) -> None:
     """Raise what follows where Spark deleted none."""
     if answer.refused is BackupRefusal.UNREADABLE:
-        raise Refused(f"The input could not be read once more: {answer.problem}", code=answer.refused)
+        raise Refused(f"The input could not be read again: {answer.problem}", code=answer.refused)
     if answer.refused is BackupRefusal.APPEND_ONLY:
         raise Refused(
-            "The table lets no row be deleted (delta.appendOnly). Nothing was deleted. Have its owner lift that, then "
-            "resume.",
+            "The table lets no row be deleted (delta.appendOnly). Nothing was deleted. Have its owner remove that "
+            "property, then resume.",
             code=answer.refused,
         )
     says = "The table's name is that of another table now."
     if answer.refused is BackupRefusal.OTHER_ROWS:
         args = context.contents.deduplicate_args
         planned = args.rows if args else None
-        says = (
-            f"The table has {answer.rows:,} rows too often now, and had {planned} when the plan was sealed."
-        )
+        says = f"The table has {plural(answer.rows, 'row')} too often now, and had {planned} when the plan was sealed."
     elif answer.refused is BackupRefusal.DIFFERS:
         says = (
             "Rows of a key that the table has too often differ now, so which of them are right is not known."

@@ -15,6 +15,7 @@ from recovery.pipelines.workspaces import questions_service
 from recovery.plans.values import Drift
 from recovery.sinks.live import delta
 from recovery.spark.backups import BackupRefusal, FillAnswer, FillRequest, fill
+from recovery.strategies.common import plural
 from recovery.workflow import backups, corrections, reviewed
 from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
 from recovery.workflow.noted_version import require_noted_version
@@ -56,11 +57,11 @@ def run(context: Context) -> Mapping[str, object]:
     result = _read_back(context.plan, rows.since)
     if (result.before, result.rows) != (before, answer.rows):
         raise OutcomeUnknown(
-            f"{answer.rows:,} rows were to be filled into version {before}; version {result.version} holds "
+            f"{plural(answer.rows, 'row')} had to be filled into version {before}; version {result.version} holds "
             f"{result.rows:,} of them. Something else may have written the table.",
             code="not_as_filled",
         )
-    context.log(f"Wrote {result.rows:,} rows: version {result.version} of the table.")
+    context.log(f"Wrote {plural(result.rows, 'row')}: version {result.version} of the table.")
     return codec.to_json(result)
 
 
@@ -81,7 +82,7 @@ def _of_input(context: Context, snapshot: FlowSnapshot) -> FillSource:
 
     def refuse(answer: FillAnswer) -> None:
         if answer.refused is BackupRefusal.UNREADABLE:
-            raise Refused(f"The input could not be read once more: {answer.problem}", code=answer.refused)
+            raise Refused(f"The input could not be read again: {answer.problem}", code=answer.refused)
         raise PlanVoid([Drift("sink", "", str(answer.rows), _why_not_added(context, answer))])
 
     return FillSource(since, ask, refuse)
@@ -106,7 +107,10 @@ def _why_not_added(context: Context, answer: FillAnswer) -> str:
     if answer.refused is BackupRefusal.OTHER_ROWS:
         fill_args = context.contents.fill_args
         planned = fill_args.rows if fill_args else None
-        return f"The table lacks {answer.rows:,} rows of the input now, and lacked {planned} when the plan was sealed."
+        return (
+            f"The table lacks {plural(answer.rows, 'row')} of the input now, and lacked {planned} when the plan was "
+            "sealed."
+        )
     if answer.refused is BackupRefusal.COLUMNS:
         return f"What the code yields no longer fits the table: {', '.join(answer.about)}."
     return "The table's name is that of another table now."
@@ -117,7 +121,7 @@ def _of_backup(context: Context, snapshot: FlowSnapshot) -> FillSource:
     contents, backup = context.contents, _backup(context)
     reran = context.recovery.steps.filter(plan=context.plan, kind="rerun", state="done").first()
     if reran is None:
-        raise Refused("The rerun has not ended, so what the table lacks is not known yet.")
+        raise Refused("The rerun has not ended, so it is not known yet what the table lacks.")
     started = codec.read(UpdateResult, reran.result).started
     reviewed.require_reviewed_code_ran(contents, context.client, context.pipeline_id, started)
     if strange := backups.find_strange(context.plan, backup):
@@ -159,7 +163,7 @@ def _backup(context: Context) -> TableBackupResult:
     kept = backups.kept_by(step)
     if kept is None or backups.read_manifest(kept.place) != kept:
         raise Refused(
-            "The backup of the table is not there as it was made, so nothing can be filled back from it.",
+            "The backup of the table is missing or has changed, so nothing can be filled back from it.",
             code="not_as_kept",
         )
     return kept

@@ -58,7 +58,8 @@ def _take_over(context: Context, lead: Plan) -> Mapping[str, Any]:
     own = noted.listed_together.get(context.recovery.label)
     if own is None:
         raise Refused(
-            "What this flow's inputs held before the update was not noted, so its proof would have a gap. Roll back.",
+            "It was not noted what this flow's inputs held before the update, so its proof would have a gap. Roll "
+            "back.",
             code="not_noted",
         )
     context.log(
@@ -115,8 +116,8 @@ def _list_inputs(flow: Flow, contents: PlanBody) -> dict[str, InputMark]:
     readers = Readers(lambda: read_flow_snapshot(flow, known=contents.table_places))
     if changed := remade(contents, readers):
         raise Refused(
-            f"Since the plan was sealed, {', '.join(changed)} was deleted, or deleted and made again: its records are "
-            "not those that the plan counts on, so nothing was started. Roll back, then make a new plan."
+            f"Since the plan was sealed, {', '.join(changed)} was deleted or recreated, so its records are not "
+            "those that the plan was made on. Nothing was started. Roll back, then make a new plan."
         )
     return read_inputs(contents, readers)
 

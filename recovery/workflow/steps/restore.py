@@ -76,7 +76,7 @@ def _require_as_sealed(context: Context) -> None:
     now = sinks.read_table(contents.table_place, query_id=_query_id(context.flow, contents)).fingerprint
     if now != contents.preconditions.sink.fingerprint:
         raise Refused(
-            "The table is no longer as it was when the plan was sealed. It was left alone. Seal a new plan.",
+            "The table has changed since the plan was sealed. It was left alone. Seal a new plan.",
             code="stale",
         )
 

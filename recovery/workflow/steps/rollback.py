@@ -27,7 +27,7 @@ SECONDS = 300
 def refusal(recovery: Recovery) -> str | None:
     """Why this recovery can no longer be rolled back, in one sentence; None when it can. Reads only."""
     if recovery.state == "rolled_back":
-        return f"{recovery.label} is rolled back already."
+        return f"{recovery.label} is already rolled back."
     if _corrects_table(recovery):
         return _refuse_correction(recovery)
     emptied, restored = restoring.emptied_by(recovery), _restored(recovery)
@@ -53,7 +53,7 @@ def refusal(recovery: Recovery) -> str | None:
         return reason
     rerun = joining.rerun_of(recovery)
     if rerun and codec.read(UpdateResult, rerun.result).update_id and rerun.state == "done":
-        return "The update has run with the changed code; what it committed stays. Patch the code by a new recovery."
+        return "The update has run with the changed code; what it committed stays. Change the code in a new recovery."
     return None
 
 
@@ -81,7 +81,7 @@ def _refuse_correction(recovery: Recovery) -> str | None:
     flow = recovery.flow
     corrected = corrections.correction_of(recovery)
     if corrected is None and further.earlier_plan(recovery) is not None:
-        return "This plan has changed no row. Give it up: the plan before it is in force again."
+        return "This plan has changed no row. Give it up: then the plan before it is in force again."
     if find_active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
         return _say_running(flow)
     return None if corrected is None else corrections.refusal(corrected)
@@ -121,7 +121,10 @@ def _seeded(recovery: Recovery) -> tuple[tuple[Step, SeedResult] | None, str]:
         return (step, codec.read(SeedResult, step.result)), ""
     probed = seed.probe(step)
     if probed.outcome == "unclear":
-        return None, "Whether its checkpoint was put into place is not clear. Look at it first."
+        return (
+            None,
+            "It is not clear whether its checkpoint was put into place. Look at the checkpoint first.",
+        )
     is_undone = publishing.is_undone(checkpoint_of(recovery.flow), recovery=recovery.label)
     if probed.result is None and not is_undone:
         return None, ""

@@ -92,7 +92,7 @@ def _seeded(context: Context, place: str, report: CheckpointReport) -> PreparedC
     context.log("The code's own query runs over no input, for empty state of its shape.")
     with _primed(context, report, watermark_ms) as found:
         if found.problem is not None:
-            raise Refused(f"State of the code's shape could not be made: {found.problem}")
+            raise Refused(f"Empty state for the code could not be made: {found.problem}")
         return _laid(context, place, report, found.checkpoint, watermark_ms)
 
 
@@ -112,7 +112,7 @@ def _rebuilt(context: Context, place: str, report: CheckpointReport) -> Prepared
         scratch.clear_scratch(rehearsing.place_of(snapshot.storage, context.flow.name, old))
     with replaying_processed(request, held, report, storage=snapshot.storage, purpose=purpose) as found:
         if found.problem is not None:
-            raise Refused(f"What was processed could not be replayed: {found.problem}", code="replay_failed")
+            raise Refused(f"The processed input could not be replayed: {found.problem}", code="replay_failed")
         return _laid(context, place, report, found.checkpoint, None)
 
 
@@ -185,7 +185,8 @@ def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepare
     )
     if [m.as_dict() for m in plan.mendings] != list(args.mendings):
         raise Refused(
-            "What can be repaired is no longer what the plan holds. The checkpoint was left alone. Seal a new plan.",
+            "The repairs that are possible now are not those of the plan. The checkpoint was left alone. Seal a "
+            "new plan.",
             code="stale",
         )
     for mending in plan.mendings:

@@ -14,6 +14,7 @@ from recovery.errors import Refused
 from recovery.models import Step
 from recovery.pipelines.workspaces import questions_service
 from recovery.spark.backups import BackupRefusal, KeepRequest, TableCopy, keep
+from recovery.strategies.common import plural
 from recovery.workflow import backups
 from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
 from recovery.workflow.noted_version import read_noted_version
@@ -31,7 +32,7 @@ def run(context: Context) -> Mapping[str, object]:
     place = backups.place_of(snapshot.storage, context.plan)
     made = backups.read_manifest(place)
     if made is not None and made.version == version:
-        context.log(f"{made.rows:,} rows were kept at {place} by an attempt before.")
+        context.log(f"{plural(made.rows, 'row')} kept at {place} by an earlier attempt.")
         return codec.to_json(made)
     context.watch.guard()
     backups.clear(place)
@@ -55,7 +56,9 @@ def run(context: Context) -> Mapping[str, object]:
         at=timezone.now().isoformat(),
     )
     backups.write_manifest(kept, attempt=context.step.fence)
-    context.log(f"Kept and read back at {place}: {kept.rows:,} rows of version {version}, {size:,} bytes.")
+    context.log(
+        f"Kept and read back at {place}: {plural(kept.rows, 'row')} of version {version}, {size:,} bytes."
+    )
     return codec.to_json(kept)
 
 
@@ -79,8 +82,8 @@ def _require_noted_version(context: Context, snapshot: FlowSnapshot) -> int:
     stood = read_noted_version(context.recovery, context.plan)
     if snapshot.sink.version is None or snapshot.sink.version != stood:
         raise Refused(
-            f"The table has version {snapshot.sink.version}, and had {stood} when the run began: something else wrote "
-            "it. Nothing was emptied. Find the writer, then seal a new plan.",
+            f"The table is at version {snapshot.sink.version}, and was at {stood} when the run began: something "
+            "else wrote it. Nothing was emptied. Find the writer, then seal a new plan.",
             code="written_by_others",
         )
     return snapshot.sink.version
@@ -89,9 +92,9 @@ def _require_noted_version(context: Context, snapshot: FlowSnapshot) -> int:
 def _why(told: TableCopy) -> str:
     about = ", ".join(told.about)
     if told.refused is BackupRefusal.KEY_REPEATS:
-        return f"Rows of the table repeat a key ({about}), so which one to fill back is not known."
+        return f"Several rows of the table have the same key ({about}), so it is not known which of them to fill back."
     if told.refused is BackupRefusal.COLLATION:
-        return f"{about} compares texts by a collation, by which rows cannot be filled back."
+        return f"{about} compares text by a collation, so rows cannot be filled back by it."
     return "The copy does not read back like the table. Run this step again."
 
 
@@ -105,5 +108,5 @@ def probe(step: Step) -> ProbeOutcome:
         return ProbeOutcome(
             "again", [saw(True, "No finished backup is there. Making one again changes nothing else.")]
         )
-    says = f"The backup is there: {made.rows:,} rows of version {made.version}."
+    says = f"The backup is there: {plural(made.rows, 'row')} of version {made.version}."
     return ProbeOutcome("done", [saw(True, says)], codec.to_json(made))

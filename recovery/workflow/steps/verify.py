@@ -103,8 +103,8 @@ def _measure_correction(context: Context) -> Mapping[str, object]:
     version = require_noted_version(context.step)
     if strange := corrections.written_by_others(context.plan, version):
         raise Refused(
-            f"Version {strange[0]} of the table was written by something else since the plan, so nothing shows "
-            "whose its rows are. Find the writer, then roll back or end without proof.",
+            f"Version {strange[0]} of the table was written by something else since the plan, so it is not known "
+            "who wrote which rows. Find the writer, then roll back or end without proof.",
             code="written_by_others",
         )
     snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
@@ -171,8 +171,8 @@ def _filled(context: Context, steps: dict[str, Step]) -> tuple[TableBackupResult
     backup = codec.read(TableBackupResult, steps[StepKind.TABLE_BACKUP].result)
     if strange := backups.find_strange(context.plan, backup):
         raise Refused(
-            f"Version {strange[0]} of the table was written by something else since it was backed up, so nothing "
-            "shows whose its rows are. Find the writer, then roll back or end without proof.",
+            f"Version {strange[0]} of the table was written by something else since it was backed up, so it is not "
+            "known who wrote which rows. Find the writer, then roll back or end without proof.",
             code="written_by_others",
         )
     return backup, codec.read(FillResult, steps[StepKind.FILL].result)
@@ -235,7 +235,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     assert before is not None, "it is kept before the further update is asked for"
     context.watch.keep(further=None)
     if ended != "COMPLETED" and (who := context.held_by):
-        raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
+        raise Refused(f"{who} stopped the run during its proof. Resume to measure again.")
     if ended == "FAILED" and rerun.is_cut(context.client, context.pipeline_id, update_id):
         raise Interrupted(
             f"The further {context.run_noun} {update_id} was cut off. It proves nothing; measure again."

@@ -105,7 +105,7 @@ def test_a_plan_that_changed_while_it_was_read_is_not_asked_for() -> None:
         (("responder", "rob"), "may not vote on plans"),
         (("admin", "adi"), "may not vote on plans"),
         (("approver", "responder"), "responder asked for this approval"),
-        (("approver", "approver-2"), "You have voted on this plan already"),
+        (("approver", "approver-2"), "You have already voted on this plan"),
     ],
 )
 def test_a_vote_that_does_not_count_cannot_be_pressed_and_says_why(who: tuple[str, str], why: str) -> None:

@@ -189,8 +189,8 @@ def choosing(**choices: Any) -> Callable[[], None]:
 ACTS = (
     Refusal(
         "healthy",
-        "flow0 is healthy: there is no failure to recover from. Nothing was opened. To go back in it all the same, "
-        "name the strategy: top-up or deduplicate or replay or full-refresh.",
+        "flow0 is healthy, so there is no failure to recover from. Nothing was opened. To go back in it anyway, "
+        "name a strategy: top-up or deduplicate or replay or full-refresh.",
         lambda: actions.open_recovery(flow_id=flow("ok").pk, by=RESPONDER),
     ),
     Refusal(
@@ -208,8 +208,8 @@ ACTS = (
         "R-1 is planned; this can be done only while it is running.",
         lambda: actions.pause_run(recovery_id=recovery("planned").pk, by=RESPONDER),
     ),
-    Refusal("stopping", "R-1 is being stopped already: no further step begins.", paused_after_a_stop),
-    Refusal("sealing", "A plan of R-1 is being sealed. Wait for its end, then take it back.", sealing),
+    Refusal("stopping", "R-1 is already being stopped: no further step begins.", paused_after_a_stop),
+    Refusal("sealing", "A plan of R-1 is being sealed. Wait until it is sealed, then take it back.", sealing),
     Refusal(
         "denied",
         "vic has role viewer, which may not open, plan and run recoveries. Ask a responder or an admin.",
@@ -222,28 +222,28 @@ ACTS = (
     ),
     Refusal(
         "not_looked",
-        "What these positions cost was not looked up. Look first, then choose what was looked at.",
+        "The cost of these positions was not looked up. Look it up first, then choose them.",
         choosing(strategy="continue"),
     ),
     Refusal(
         "no_candidate",
-        "nobody cannot have R-1: no person of that name may recover in development.",
+        "R-1 cannot be handed to nobody: no person of that name may recover in development.",
         lambda: hand(recovery("planned"), "nobody"),
     ),
     Refusal(
         "no_reason",
-        "Taking R-1 over from ada needs a reason.",
+        "Give a reason for taking R-1 over from ada.",
         lambda: hand(recovery("planned"), "grace", GRACE, reason=" "),
     ),
     Refusal(
         "not_owner",
-        "R-1 is somebody's to hand over. Take it over first, with a reason.",
+        "Only somebody can hand R-1 over. Take it over first, with a reason.",
         lambda: hand(recovery("planned", owner="somebody"), "grace"),
     ),
-    Refusal("same_owner", "R-1 is ada's already.", lambda: hand(recovery("planned"), "ada")),
+    Refusal("same_owner", "R-1 is already ada's.", lambda: hand(recovery("planned"), "ada")),
     Refusal(
         "lost_race",
-        "R-1 was grace's and is ada's now: someone else was faster. Look again.",
+        "R-1 was grace's and is now ada's: someone else was faster. Look again.",
         lambda: hand(recovery("planned"), "grace", was="grace"),
     ),
 )

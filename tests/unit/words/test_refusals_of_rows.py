@@ -192,7 +192,7 @@ STORED = (
     Refusal("channel_off", "Channel ops is off: nothing is sent to it. Switch it on first.", sent_while_off),
     Refusal(
         "another_is_open",
-        "R-1 is cancelled and R-2 is open for …. Name R-2 to go on with that one.",
+        "R-1 is cancelled and R-2 is open for …. Name R-2 to continue with it.",
         ended_and_another,
     ),
     Refusal(

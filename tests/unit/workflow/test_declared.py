@@ -25,7 +25,7 @@ CASES = [
     (
         "it writes a table",
         (TABLE, TELLS),
-        "declares no sink of this name; there is nothing to recover into.$",
+        "declares no sink of that name, so there is nothing to recover into.$",
     ),
 ]
 

@@ -80,7 +80,7 @@ def test_what_is_no_file_is_not_listed_and_it_is_said_where_it_stands(
     monkeypatch.setattr("recovery.workflow.waiting.inspect_checkpoint", lambda place: topic)
 
     assert (
-        read_waiting_files(flow).why == "Files alone are listed here; for any other source see Unread input."
+        read_waiting_files(flow).why == "Only files are listed here. For any other source, see Unread input."
     )
 
 
