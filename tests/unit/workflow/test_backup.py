@@ -191,7 +191,7 @@ def test_source_that_is_too_large_can_be_skipped_with_where_it_is_kept(
 ) -> None:
     monkeypatch.setattr(backup, "LARGEST", 10)
     step = run(row)
-    assert "skip this step" in step.problem
+    assert step.problem_code == "too_large"
 
     actions.skip_step(recovery_id=row.pk, reason="It is in git, tag v7.", by=RESPONDER)
 
