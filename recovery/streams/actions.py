@@ -22,6 +22,7 @@ from recovery.audit.actions import audited_attempt, lock_chain
 from recovery.checkpoints import access, inspect_checkpoint
 from recovery.checkpoints.outcome import half_swapped
 from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.uris import strip_file_scheme
 from recovery.encryption import decrypted, encrypted
 from recovery.errors import NotFound, Refused, RepriseError, WrongUse
 from recovery.eventlogs.folders import list_logs
@@ -211,8 +212,7 @@ def spelled_place(text: str, what: str) -> str:
     place = text.strip().rstrip("/")
     if not place or len(place) > LONGEST or "`" in place or not is_plain(place):
         raise WrongUse(f"{what} is a path or a URL of at most {LONGEST} characters.", code="storage_address")
-    if access.scheme_of(place) == "file" or place.startswith("file:"):
-        place = "/" + place.removeprefix("file:").lstrip("/")
+    place = strip_file_scheme(place)
     if not access.scheme_of(place) and not place.startswith("/"):
         raise WrongUse(
             f"{what} is spelled in full, from / on, or as scheme://bucket/folder.", code="storage_address"

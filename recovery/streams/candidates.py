@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from recovery import reach
+from recovery.checkpoints.uris import strip_file_scheme
 from recovery.errors import RepriseError
 from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import RunState
@@ -188,9 +189,7 @@ def _candidate(
     standing = found.standing
     query_id, pipeline = standing.query_id, listed.pipelines.get(real, "")
     seen, folder = _newest(index, folders, query_id)
-    names_it = seen is not None and tailing.plain_place(seen.run.checkpoint) == tailing.plain_place(
-        found.place
-    )
+    names_it = seen is not None and strip_file_scheme(seen.run.checkpoint) == strip_file_scheme(found.place)
     skip = SkipReason.NONE
     if pipeline:
         skip = SkipReason.ADOPTED

@@ -8,7 +8,7 @@ from typing import Any, Final
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
-from recovery.checkpoints.uris import canonical_uri, decode_uri
+from recovery.checkpoints.uris import canonical_uri, decode_uri, strip_file_scheme
 from recovery.errors import NotFound, Refused
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
@@ -72,8 +72,7 @@ def sink_by_log(batches: Sequence[Mapping[str, Any]]) -> Sink:
         told = batch.get("sink")
         named = _NAMED.search(str(told.get("description") or "")) if isinstance(told, Mapping) else None
         if named and "`" not in named[1]:
-            place = named[1].rstrip("/")
-            place = "/" + place.removeprefix("file:").lstrip("/") if place.startswith("file:") else place
+            place = strip_file_scheme(named[1].rstrip("/"))
             return sink_of(place) if "/" in place else Sink("", "")
     return Sink("", "")
 

@@ -12,6 +12,7 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from recovery.checkpoints.uris import strip_file_scheme
 from recovery.errors import RepriseError
 from recovery.eventlogs.folders import ListedEventLog, LogProgress, list_logs, read_on, tail_from
 from recovery.eventlogs.seen import NAMES_OF_ANY, EarlyEnd, NamedLog, SeenRun, list_early_logs
@@ -317,11 +318,6 @@ def query_at(folder: str, checkpoint: str) -> str:
     rows = EventLog.objects.filter(folder=folder).exclude(queries="").order_by(_NEWEST)
     for row in rows.iterator(chunk_size=50):
         for run in reversed(tail_from(row.tail).app.runs):
-            if run.checkpoint and plain_place(run.checkpoint) == plain_place(checkpoint):
+            if run.checkpoint and strip_file_scheme(run.checkpoint) == strip_file_scheme(checkpoint):
                 return run.query_id
     return ""
-
-
-def plain_place(place: str) -> str:
-    """A path without `file:`, so that both spellings of it are equal."""
-    return "/" + place.removeprefix("file:").lstrip("/") if place.startswith(("file:", "/")) else place
