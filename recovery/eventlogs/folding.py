@@ -4,11 +4,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from recovery.bounded import read_json, values_at_most
 from recovery.eventlogs.plans import read_plan, run_of_batch
+from recovery.eventlogs.times import read_ms
 from recovery.eventlogs.values import (
     MOST_BATCHES,
     MOST_ROW_SETTINGS,
@@ -146,7 +146,7 @@ def close_application(app: Application, at_ms: int | None) -> Application:
 
 def _fold_query(app: Application, kind: str, event: Mapping[str, Any]) -> Application:
     if kind == "QueryStartedEvent":
-        at = _parse_time(event.get("timestamp")) or app.last_ms or 0
+        at = read_ms(event.get("timestamp")) or app.last_ms or 0
         run = Run(
             _read_id(event.get("id")),
             _read_id(event.get("runId")),
@@ -158,11 +158,11 @@ def _fold_query(app: Application, kind: str, event: Mapping[str, Any]) -> Applic
         return _fold_terminated(app, event)
     progress = event.get("progress")
     if kind == "QueryIdleEvent":  # since 3.5; before, a progress without addBatch
-        idle_ms, waiting = _parse_time(event.get("timestamp")), app.run(_read_id(event.get("runId")))
+        idle_ms, waiting = read_ms(event.get("timestamp")), app.run(_read_id(event.get("runId")))
         return _note_time(app.with_run(replace(waiting, idle_ms=idle_ms)) if waiting else app, idle_ms)
     if kind != "QueryProgressEvent" or not isinstance(progress, dict):
-        return _note_time(app, _parse_time(event.get("timestamp")))
-    at = _parse_time(progress.get("timestamp")) or app.last_ms or 0
+        return _note_time(app, read_ms(event.get("timestamp")))
+    at = read_ms(progress.get("timestamp")) or app.last_ms or 0
     run = app.run(_read_id(progress.get("runId"))) or Run(
         _read_id(progress.get("id")),
         _read_id(progress.get("runId")),
@@ -185,7 +185,7 @@ def _with_progress(run: Run, progress: Mapping[str, Any]) -> Run:
     took = progress.get("durationMs")
     is_idle = isinstance(took, dict) and "addBatch" not in took
     if is_idle:
-        return replace(run, idle_ms=_parse_time(progress.get("timestamp")))
+        return replace(run, idle_ms=read_ms(progress.get("timestamp")))
     rows, text = _rows_of(progress.get("sources")), json.dumps(progress).encode()
     if len(text) > LARGEST_PROGRESS or values_at_most(text) > MOST_PROGRESS_VALUES:
         progress = {
@@ -207,7 +207,7 @@ def _rows_of(sources: Any) -> dict[str, int]:
 
 
 def _fold_terminated(app: Application, event: Mapping[str, Any]) -> Application:
-    run_id, at = _read_id(event.get("runId")), _parse_time(event.get("timestamp")) or app.last_ms
+    run_id, at = _read_id(event.get("runId")), read_ms(event.get("timestamp")) or app.last_ms
     run = app.run(run_id) or Run(_read_id(event.get("id")), run_id, started_ms=at or 0)
     if not run.run_id:
         return app
@@ -270,13 +270,3 @@ def _read_id(value: Any) -> str:
 def _read_number(value: Any) -> int | None:
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and 0 <= value < LATEST_MS else None
-
-
-def _parse_time(value: Any) -> int | None:
-    """ISO text as ms since 1970."""
-    try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)

@@ -21,6 +21,7 @@ from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import EarlyEnd, SeenRun
+from recovery.eventlogs.times import moment_of
 from recovery.eventlogs.values import RunState, is_row_setting
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient
@@ -545,7 +546,7 @@ def _is_older(noted: running.RunningAnswer | None, start: StreamStart) -> bool:
 
 def _is_of_start(end: EarlyEnd, start: StreamStart) -> bool:
     """Is this what came of a start, which tells how it ended itself?"""
-    began = tailing.moment_of(end.started_ms)
+    began = moment_of(end.started_ms)
     return start.asked_at - EARLIER <= began and (start.ended_at is None or began <= start.ended_at)
 
 

@@ -16,6 +16,7 @@ from recovery.checkpoints.uris import strip_file_scheme
 from recovery.errors import RepriseError
 from recovery.eventlogs.folders import ListedEventLog, LogProgress, list_logs, read_on, tail_from
 from recovery.eventlogs.seen import NAMES_OF_ANY, EarlyEnd, NamedLog, SeenRun, list_early_logs
+from recovery.eventlogs.times import moment_of
 from recovery.eventlogs.values import Run
 from recovery.models import EventLog, LogFolder
 from recovery.streams.signs import SKEWED
@@ -211,14 +212,6 @@ def _skew_ms(
         return known  # it had run before its log came here
     ahead, late = last - end, begin - last
     return int(ahead) if ahead > off else -int(late) if late > off else 0
-
-
-def moment_of(ms: int) -> datetime:
-    """Raises nothing: a time beyond the calendar is its beginning."""
-    try:
-        return datetime.fromtimestamp(ms / 1000, timezone.get_default_timezone())
-    except (ValueError, OverflowError, OSError):
-        return datetime.fromtimestamp(0, timezone.get_default_timezone())
 
 
 class LogIndex:

@@ -8,11 +8,12 @@ import itertools
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recovery.diagnosis.failure_text import read_failure
 from recovery.eventlogs.seen import EarlyEnd, SeenRun
+from recovery.eventlogs.times import moment_of, read_ms
 from recovery.eventlogs.values import Run, RunState
 from recovery.pipelines import events as api_events
 from recovery.pipelines.folding import SILENT
@@ -89,9 +90,10 @@ def build_update_since(seen: SeenRun, now: datetime, since: datetime, *, alive: 
 def build_early_failure(end: EarlyEnd) -> StreamUpdate:
     """The failed update of an application in which the query did not begin."""
     key = uuid.uuid5(uuid.NAMESPACE_OID, f"{end.app.app_id} {end.app.attempt} {end.log}")
+    ended = f"{moment_of(end.ended_ms):%d %b %Y, %H:%M:%S} UTC"
     says = (
-        f"Application {end.app.name} ({end.app.app_id}) ended at {_when(end.ended_ms):%d %b %Y, %H:%M:%S} UTC, before "
-        "this query began. An event log does not tell why: its driver's output does."
+        f"Application {end.app.name} ({end.app.app_id}) ended at {ended}, before this query began. An event log does "
+        "not tell why: its driver's output does."
     )
     return StreamUpdate(
         f"application-{key}", "FAILED", end.started_ms, end.ended_ms, failure=says,
@@ -103,7 +105,7 @@ def _running(seen: SeenRun, now: datetime, alive: bool | None) -> str:
     """By when its log was seen to grow: the times in it are those of another clock, and come once a batch."""
     if alive is not None:
         return "RUNNING" if alive else "CANCELED"
-    last = seen.moved_at or _when(seen.app.last_ms or seen.app.started_ms or 0)
+    last = seen.moved_at or moment_of(seen.app.last_ms or seen.app.started_ms or 0)
     return "SILENT" if seen.is_gone or now - last > SILENT_AFTER else "RUNNING"
 
 
@@ -163,7 +165,7 @@ def _event(
     return {
         "id": f"{told.update_id}-{number}",
         "event_type": kind,
-        "timestamp": _when(at_ms).isoformat(),
+        "timestamp": moment_of(at_ms).isoformat(),
         "sequence": {"control_plane_seq_no": number},
         "origin": dict(origin),
         "level": level,
@@ -239,17 +241,6 @@ def _growing_within(seen: SeenRun) -> timedelta:
     return min(GROWING_MOST, max(GROWING, timedelta(milliseconds=2 * gap)))
 
 
-def _when(ms: int) -> datetime:
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return datetime.fromtimestamp(0, UTC)
-
-
 def batch_ms(progress: Mapping[str, object]) -> int | None:
     """When a batch began by its progress event, in milliseconds since 1970; None: it does not tell."""
-    try:
-        found = datetime.fromisoformat(str(progress.get("timestamp")))
-    except ValueError:
-        return None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    return read_ms(progress.get("timestamp"))

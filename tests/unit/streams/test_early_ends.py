@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from recovery.eventlogs.seen import NamedLog, list_early_logs
+from recovery.eventlogs.times import moment_of
 from recovery.models import EventLog, StreamStart
 from recovery.pipelines import events as api_events
 from recovery.streams.client import StreamsClient
-from recovery.streams.tailing import moment_of
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
 from tests.unit.streams.running_streams import OTHERS, adopted, write_log

@@ -11,6 +11,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.errors import Refused
+from recovery.eventlogs.times import moment_of
 from recovery.models import EventLog, Stream, StreamStart
 from recovery.pipelines.standstill import StandstillProof
 from recovery.streams import commands, tailing, updates
@@ -100,7 +101,7 @@ def test_a_log_that_takes_several_looks_to_read_does_not_seem_to_grow(
     looks = 0
     while not tailing.catch_up(log, seconds=2.0):
         looks += 1
-        assert EventLog.objects.get().moved_at == tailing.moment_of(1_000_000)
+        assert EventLog.objects.get().moved_at == moment_of(1_000_000)
     monkeypatch.undo()
     assert looks > 1
     assert client.prove_standstill(stream.pipeline.pipeline_id) is StandstillProof.RUNNING_COMMAND_ALONE
