@@ -119,6 +119,8 @@ def adopt_stream(*, checkpoint: str, said: StreamDetails, by: Actor, is_one_of_m
                 check_named_sink(sink, report)
             before = _described(known) if known else None
             columns = replace(columns, sink=sink.place or columns.sink)
+            if known is not None:
+                _check_same_sink(known, columns.sink)
             query_ids = _query_of(place, columns.event_log, report)
             spec = _spec(_name(said, known, place), environment, place, columns, sink)
             if known is not None:
@@ -154,10 +156,21 @@ def _check_known(stream: Stream, workspace: Workspace, by: Actor) -> None:
     """Who changes a stream may recover it where it is now. Raises Denied, Refused."""
     by.check(Right.RECOVER, stream.pipeline.environment)
     check_workspace(stream, workspace)
-    if stream.pipeline.flows.filter(recoveries__state="running").exists():
+    if stream.pipeline.flows.filter(recoveries__state__in=("running", "verifying")).exists():
         raise Refused(
             "A recovery of this stream is running. Wait for its end, then change the stream.",
             code="recovery_runs",
+        )
+
+
+def _check_same_sink(known: Stream, sink: str) -> None:
+    """A plan that has run is proven over the table that it was sealed for. Raises Refused."""
+    is_open = known.pipeline.flows.filter(recoveries__state="needs_attention").exists()
+    if is_open and sink != known.sink:
+        raise Refused(
+            "A recovery of this stream needs attention, and its proof is of the sink as it is. End or roll back the "
+            "recovery, then change the sink.",
+            code="recovery_open",
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from recovery.models import AuditEntry, Person, RoleIn, Stream, Workspace
+from recovery.models import AuditEntry, Person, Recovery, RoleIn, Stream, Workspace
 from recovery.people.roles import ENVIRONMENTS, Role
 from recovery.streams.actions import RUNNERS
 from tests.factories.plain_streams import write_checkpoint, write_event_log
@@ -166,6 +166,27 @@ def test_what_proves_a_stop_beside_an_admins_commands_is_an_admins_to_change(
     assert call(token_of("ada", Role.ADMIN), "POST", "streams", said)[0] == 201
     change = {name: events if value == "EVENTS" else value for name, value in change.items()}
     assert call(responder, "POST", "streams", {"checkpoint": place, **change})[0] == code
+
+
+@pytest.mark.parametrize(
+    ("state", "change", "refusal"),
+    [
+        ("running", "owner", "recovery_runs"),
+        ("verifying", "owner", "recovery_runs"),
+        ("needs_attention", "sink", "recovery_open"),
+        ("needs_attention", "owner", ""),
+        ("diagnosing", "sink", ""),
+    ],
+)
+def test_a_stream_keeps_the_table_that_its_recovery_is_proven_over(
+    state: str, change: str, refusal: str, responder: str, place: str, tmp_path: Path
+) -> None:
+    assert call(responder, "POST", "streams", {"checkpoint": place})[0] == 201
+    Recovery.objects.create(flow=Stream.objects.get().pipeline.flows.get(), created_by="rita", state=state)
+    (tmp_path / "other" / "_delta_log").mkdir(parents=True)
+    value = {"owner": "Team shop", "sink": str(tmp_path / "other")}[change]
+    code, answer = call(responder, "POST", "streams", {"checkpoint": place, change: value})
+    assert (code, (answer.get("error") or {}).get("code", "")) == ((409 if refusal else 201), refusal)
 
 
 def test_the_document_names_what_may_be_chosen(responder: str) -> None:
