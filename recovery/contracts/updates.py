@@ -122,6 +122,8 @@ class SinkMemory(Value):
     """The highest number of a batch with input, by the table's place."""
     update: str = ""
     """The newest update that was counted; "": none was."""
+    at: str = ""
+    """When that one was created, in ISO form; "": not kept."""
     loss: TableLoss | None = None
     """Rows that the table has passed over since it was last emptied; None: none."""
     inputs: Mapping[str, str] = {}

@@ -1,6 +1,6 @@
 """What event logs showed of a stream as they were followed, and how good that is. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -76,3 +76,16 @@ def list_early_logs(logs: Collection[NamedLog], query_ids: Collection[str]) -> l
     if not own or any(log.queries - own for log in logs):
         return []
     return [log.pk for log in logs if not log.queries.intersection(query_ids)]
+
+
+def is_after_a_run(end: EarlyEnd, seen: Sequence[SeenRun], silent_since: datetime) -> bool:
+    """Did it begin once the run before it was over? Beside a run that goes on it is no news of the stream. `seen`: the
+    runs of the stream, the oldest first; one without an end is over if its log did not grow after `silent_since`. What
+    came before the first of them may be of any program."""
+    earlier = [run for run in seen if run.run.started_ms < end.started_ms]
+    if end.app.ended_ms is None or not earlier:
+        return False
+    last = earlier[-1]
+    if last.run.ended_ms is None:
+        return last.moved_at is not None and last.moved_at < silent_since
+    return last.run.ended_ms <= end.started_ms

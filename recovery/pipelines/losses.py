@@ -152,13 +152,16 @@ def _counted(
     reruns: Reruns,
 ) -> SinkMemory:
     """`known` with these updates, oldest first; numbers that began again are a loss."""
-    loss, newest, inputs, counted = known.loss, dict(known.newest), dict(known.inputs), known.update
+    loss, newest, inputs = known.loss, dict(known.newest), dict(known.inputs)
+    counted, counted_at = known.update, known.at
     if out_of_sight and newest and loss is None:
         loss = _not_read(pending[0] if pending else {}, flow)
     for update in pending:
         if update.get("validate_only"):
             continue
         counted = str(update.get("update_id") or "")
+        created = log.when(update.get("creation_time"))
+        counted_at = created.isoformat() if created else ""
         rerun = reruns.by_update.get(counted)
         emptied = refreshed_in_full(update, flow, dataset)
         if emptied:
@@ -180,7 +183,7 @@ def _counted(
             loss = _note_loss(LostRows.PASSED_OVER, update, flow)
         if ran.last >= before:
             newest[ran.sink], inputs[ran.sink] = ran.last, ran.last_input
-    return SinkMemory(newest=newest, update=counted, loss=loss, inputs=inputs)
+    return SinkMemory(newest=newest, update=counted, at=counted_at, loss=loss, inputs=inputs)
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,10 @@ def _pending(
     reruns: Reruns,
 ) -> _Pending:
     oldest_first = list(reversed(updates))
+    if known.update in missed and (counted_at := log.when(known.at)):  # what is older was counted before it
+        oldest_first = [
+            u for u in oldest_first if (log.when(u.get("creation_time")) or counted_at) > counted_at
+        ]
     ids = [str(u.get("update_id") or "") for u in oldest_first]
     lost = known.update in missed
     if known.update in ids:

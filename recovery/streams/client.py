@@ -357,12 +357,12 @@ class StreamsClient(PipelinesClient):
                 raise
             standing = StreamProgress()
         self._note_query(stream, standing.query_id)
-        seen, early_end = _read_logs(stream, index)
+        seen, early_ends = _read_logs(stream, index)
         runs, is_contradicted = None, False
         if is_exact and stream.has_running_command and running.may_run():
             runs = commands.is_running(stream.running)
             is_contradicted = not runs and is_growing(seen, timezone.now())
-        status = self._judge_status(stream, standing, seen, early_end, True if is_contradicted else runs)
+        status = self._judge_status(stream, standing, seen, early_ends, True if is_contradicted else runs)
         return StreamSnapshot(stream, standing, status, tuple(seen), is_contradicted=is_contradicted)
 
     def _note_query(self, stream: Stream, query_id: str) -> None:
@@ -375,7 +375,7 @@ class StreamsClient(PipelinesClient):
         stream: Stream,
         standing: StreamProgress,
         seen: list[SeenRun],
-        early_end: EarlyEnd | None,
+        early_ends: Sequence[EarlyEnd],
         by_command: bool | None,
     ) -> StreamStatus:
         """`by_command`: does the stream run, by its running command, which was asked now? None: by the logs, and by
@@ -392,8 +392,11 @@ class StreamsClient(PipelinesClient):
             for s in starts
         ]
         told += _updates_of_other_runs(starts, claimed, seen, by_command, now)
-        if early_end is not None and not any(_is_of_start(early_end, start) for start in starts):
-            told.append(build_early_failure(early_end))
+        told += [
+            build_early_failure(end)
+            for end in early_ends
+            if not any(_is_of_start(end, start) for start in starts)
+        ]
         if alive and not any(t.state in ACTIVE for t in told):
             since = starts[0].ended_at if starts and starts[0].ended_at else stream.running_since or now
             told.append(StreamUpdate(RUNNING_NOW, "RUNNING", int(since.timestamp() * 1000)))
@@ -530,14 +533,11 @@ def _claimed(starts: list[StreamStart], seen: list[SeenRun]) -> dict[int, SeenRu
     return found
 
 
-def _read_logs(stream: Stream, index: tailing.LogIndex | None) -> tuple[list[SeenRun], EarlyEnd | None]:
-    """The runs of a stream that its logs have, the oldest first, and its newest application without one, if that came
-    later and the runs have ended."""
+def _read_logs(stream: Stream, index: tailing.LogIndex | None) -> tuple[list[SeenRun], list[EarlyEnd]]:
+    """The runs of a stream that its logs have, the oldest first, and its applications without one."""
     asked = tailing if index is None else index
     seen = asked.runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
-    if not seen or is_writing(seen[-1], timezone.now()):
-        return seen, None
-    return seen, asked.early_end_of(stream.event_log, stream.query_ids, seen[-1])
+    return seen, asked.early_ends_of(stream.event_log, stream.query_ids, seen) if seen else []
 
 
 def _is_older(noted: running.RunningAnswer | None, start: StreamStart) -> bool:

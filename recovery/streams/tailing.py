@@ -15,11 +15,12 @@ from django.utils import timezone
 from recovery.checkpoints.uris import strip_file_scheme
 from recovery.errors import RepriseError
 from recovery.eventlogs.folders import ListedEventLog, LogProgress, list_logs, read_on, tail_from
-from recovery.eventlogs.seen import NAMES_OF_ANY, EarlyEnd, NamedLog, SeenRun, list_early_logs
+from recovery.eventlogs.seen import NAMES_OF_ANY, EarlyEnd, NamedLog, SeenRun, is_after_a_run, list_early_logs
 from recovery.eventlogs.times import moment_of
 from recovery.eventlogs.values import Run
 from recovery.models import EventLog, LogFolder
 from recovery.streams.signs import SKEWED
+from recovery.streams.updates import SILENT_AFTER
 
 bugs = logging.getLogger(__name__)
 MOST_NAME: Final = 400
@@ -46,8 +47,8 @@ MOST_LOGS: Final = 200
 MOST_BATCHES: Final = 1_000
 """Of the logs of one query, and of the progresses in them, no more are looked at than these."""
 QUIET: Final = timedelta(hours=1)
-MOST_EARLY: Final = 5
-"""So many of the newest logs are looked at for an application that ended early."""
+MOST_EARLY: Final = 20
+"""So many of the newest logs are looked at for applications that ended early."""
 _NEWEST: Final = F("mtime_ms").desc(nulls_last=True)
 """Of a log that is still being read, or whose store gives no time, none is known."""
 RARELY: Final = timedelta(minutes=1)
@@ -237,9 +238,12 @@ class LogIndex:
         keys = {pk for query_id in query_ids for pk in self._logs.get((folder, query_id), ())}
         return _in_order(EventLog.objects.filter(pk__in=keys), query_ids)
 
-    def early_end_of(self, folder: str, query_ids: Collection[str], newest: SeenRun) -> EarlyEnd | None:
-        """The newest application of a stream that ended after its `newest` run, and before the query began."""
-        return _find_early_end(self._named.get((folder, newest.app.name), ()), query_ids, newest)
+    def early_ends_of(
+        self, folder: str, query_ids: Collection[str], seen: Sequence[SeenRun]
+    ) -> list[EarlyEnd]:
+        """Applications of a stream that ended before the query began, with the name that its newest of the runs `seen`
+        has."""
+        return _find_early_ends(self._named.get((folder, seen[-1].app.name), ()), query_ids, seen)
 
 
 def runs_of(folder: str, query_ids: Collection[str]) -> list[SeenRun]:
@@ -250,24 +254,24 @@ def runs_of(folder: str, query_ids: Collection[str]) -> list[SeenRun]:
     return _in_order(EventLog.objects.filter(wanted, folder=folder), query_ids) if query_ids else []
 
 
-def early_end_of(folder: str, query_ids: Collection[str], newest: SeenRun) -> EarlyEnd | None:
-    """As `LogIndex.early_end_of`, of one stream."""
-    rows = EventLog.objects.filter(folder=folder, application=newest.app.name)
+def early_ends_of(folder: str, query_ids: Collection[str], seen: Sequence[SeenRun]) -> list[EarlyEnd]:
+    """As `LogIndex.early_ends_of`, of one stream."""
+    rows = EventLog.objects.filter(folder=folder, application=seen[-1].app.name)
     logs = [NamedLog(pk, _split_ids(queries)) for pk, queries in rows.values_list("pk", "queries")]
-    return _find_early_end(logs, query_ids, newest)
+    return _find_early_ends(logs, query_ids, seen)
 
 
-def _find_early_end(
-    logs: Collection[NamedLog], query_ids: Collection[str], newest: SeenRun
-) -> EarlyEnd | None:
-    keys = [] if newest.app.name in NAMES_OF_ANY else list_early_logs(logs, query_ids)
+def _find_early_ends(
+    logs: Collection[NamedLog], query_ids: Collection[str], seen: Sequence[SeenRun]
+) -> list[EarlyEnd]:
+    keys = [] if seen[-1].app.name in NAMES_OF_ANY else list_early_logs(logs, query_ids)
     rows = EventLog.objects.filter(pk__in=keys, is_done=True).order_by(_NEWEST) if keys else ()
     ends = [
         EarlyEnd(tail_from(row.tail).app, row.name, timedelta(milliseconds=row.skew_ms))
         for row in rows[:MOST_EARLY]
     ]
-    later = [end for end in ends if end.app.ended_ms is not None and end.started_ms > newest.run.started_ms]
-    return max(later, key=lambda end: end.started_ms, default=None)
+    silent_since = timezone.now() - SILENT_AFTER
+    return [end for end in ends if is_after_a_run(end, seen, silent_since)]
 
 
 def _split_ids(queries: str) -> frozenset[str]:

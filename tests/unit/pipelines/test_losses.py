@@ -288,6 +288,18 @@ def test_what_the_api_tells_of_no_more_is_not_known_until_a_full_refresh(
     assert seen(workspace) == (FINE if full else LOST)
 
 
+def test_an_update_that_was_counted_and_is_told_of_no_more_has_none_before_it_counted_again(
+    api: Api, workspace: Workspace
+) -> None:
+    shop = api.add("p1", "shop")
+    for update, numbers in (("u1", [0, 1]), ("u2", [2])):
+        run(shop, update, {ONE: numbers})
+    assert seen(workspace) == FINE
+    shop.updates = [u for u in shop.updates if u["update_id"] != "u2"]
+    run(shop, "u3", {ONE: [3]})
+    assert seen(workspace)[1] != "SINK_PASSED_OVER"
+
+
 def test_a_loss_outlives_a_failure_and_the_updates_that_showed_it(api: Api, workspace: Workspace) -> None:
     shop = api.add("p1", "shop")
     run(shop, "u1", {ONE: [0, 1]})

@@ -1,5 +1,7 @@
 """A program that fails before its query begins leaves an event log without the query: it is seen all the same."""
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,46 @@ def test_an_application_that_ended_before_its_query_began_is_a_failed_run(
     assert failed == [api_events.QUERY_NOT_BEGUN] * states.count("FAILED")
 
 
-def test_a_later_run_ends_what_an_early_end_says(checkpoint: Built, tmp_path: Path) -> None:
+def write_second_run(folder: Path, *lines: bytes, after_ms: int = 900_000) -> None:
+    at = moment_of(STARTED_MS + after_ms).isoformat()
+    begun = {**json.loads(logs.query_started(run=OTHERS)), "timestamp": at}
+    ends = [logs.line({**json.loads(line), "timestamp": at}) for line in lines]
+    (folder / "local-3").write_bytes(b"".join([*logs.started("local-3"), logs.line(begun), *ends]))
+
+
+def test_a_failure_before_the_query_stays_in_the_history_of_the_stream(
+    checkpoint: Built, tmp_path: Path
+) -> None:
+    """What is told once is not taken back: what was counted up to it would be counted again."""
+    folder = Path(write_log(tmp_path / "data" / "logs", *RUN_ENDED))
+    write_application(folder, "local-2", logs.ended(STARTED_MS + 630_000), at=STARTED_MS + 600_000)
+    stream, client = adopted(checkpoint, event_log=str(folder))
+    before = client.list_updates(stream.pipeline.pipeline_id)
+    write_second_run(folder, logs.terminated(None, run=OTHERS), logs.ended(STARTED_MS + 990_000))
+    after = client.list_updates(stream.pipeline.pipeline_id)
+    assert [u["state"] for u in after] == ["COMPLETED", "FAILED", "COMPLETED"]
+    assert after[1:] == before
+
+
+@pytest.mark.parametrize(
+    ("is_silent", "states"), [(False, ["RUNNING", "COMPLETED"]), (True, ["FAILED", "SILENT", "COMPLETED"])]
+)
+def test_beside_a_run_that_goes_on_an_early_end_is_no_news(
+    is_silent: bool, states: list[str], checkpoint: Built, tmp_path: Path
+) -> None:
+    folder = Path(write_log(tmp_path / "data" / "logs", *RUN_ENDED))
+    write_second_run(folder)
+    (folder / "local-3").rename(folder / "local-3.inprogress")
+    if is_silent:
+        os.utime(folder / "local-3.inprogress", (1_000, 1_000))
+    write_application(folder, "local-4", logs.ended(STARTED_MS + 990_000), at=STARTED_MS + 960_000)
+    stream, client = adopted(checkpoint, event_log=str(folder))
+    assert states_of(client, stream.pipeline.pipeline_id) == states
+
+
+def test_an_application_of_before_the_first_run_may_be_of_any_program(
+    checkpoint: Built, tmp_path: Path
+) -> None:
     folder = Path(write_log(tmp_path / "data" / "logs", *RUN_ENDED))
     write_application(folder, "local-0", logs.ended(STARTED_MS - 5_000), at=STARTED_MS - 9_000)
     stream, client = adopted(checkpoint, event_log=str(folder))
