@@ -257,7 +257,7 @@ def review_bar(page: RecoveryPage, void: Plan | None) -> ActionBar:
         return _to_current(page)
     if sealing.status == "working":
         return ActionBar(
-            "Nothing to do now.", "The facts are read again and the plan is sealed.", None, (back,)
+            "Nothing to do now.", "The facts are being read again; then the plan is sealed.", None, (back,)
         )
     if plan is None:
         why = may_edit(page) or (

@@ -131,6 +131,14 @@ def _request_halt(
     )
 
 
+def _read_asked(page: RecoveryPage) -> running.PersonAsked | None:
+    """What a person is to do now for the step that runs."""
+    step = next(
+        (s for s in page.steps if page.plan and s.plan_id == page.plan.pk and s.state == "running"), None
+    )
+    return running.person_asked(awaited_act(step) if page.is_stream else None)
+
+
 def _run_context(page: RecoveryPage) -> dict[str, Any]:
     stuck = running.stuck_step(page.steps, page.plan) if page.recovery.state == "needs_attention" else None
     usual = usual_steps(page.recovery.flow)
@@ -138,10 +146,7 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
     here = next((r.kind for r in rows if r.now), "rerun")
     polls = running.poll_seconds(page.recovery, page.steps)
     refusal = None if polls == 1 else _rollback_refusal(page)
-    running_step = next(
-        (s for s in page.steps if page.plan and s.plan_id == page.plan.pk and s.state == "running"), None
-    )
-    asked = running.person_asked(awaited_act(running_step) if page.is_stream else None)
+    asked = _read_asked(page)
     context = {
         **build_frame(page, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
         "steps": rows,
@@ -227,6 +232,7 @@ def _verification(page: RecoveryPage) -> dict[str, object]:
     against = verifying.forecast_against_outcome(forecast, measured) if forecast and measured else []
     stands_still = page.recovery.state == "needs_attention" and bool(measured)
     starts_none = contents is not None and contents.corrects_table
+    asked = _read_asked(page)
     ways = partial(verifying.ways_on, way=way, run_noun="" if starts_none else page.run_noun)
     return {
         **build_frame(page, "verify"),
@@ -260,7 +266,8 @@ def _verification(page: RecoveryPage) -> dict[str, object]:
         "why_not": may_why(page.by, Right.RECOVER, page.environment),
         "below_left": below.effect_rows(forecast.left_behind) if forecast else [],
         "poll": 1 if page.recovery.state in running.LIVE else 0,
-        "bar": bars.verify_bar(page),
+        "bar": bars.verify_bar(page, asked),
+        "asked": asked,
     }
 
 

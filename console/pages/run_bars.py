@@ -157,7 +157,8 @@ def _say_closed(recovery: Recovery) -> str:
     return f"Closed as proven{accepted}{'; the table differs' if verifying.table_differs(recovery.proof) else ''}."
 
 
-def verify_bar(page: RecoveryPage) -> ActionBar:
+def verify_bar(page: RecoveryPage, asked: PersonAsked | None = None) -> ActionBar:
+    """`asked`: what a person is to do while it is measured."""
     state = page.recovery.state
     flow = reverse("flow", args=[page.recovery.flow_id])
     steps = Link(reverse("run", args=[page.pk]), "Steps and log")
@@ -168,7 +169,7 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
             _say_closed(page.recovery),
             "Flow and checkpoint are as they were; start the pipeline when you like."
             if corrected
-            else "The flow runs with its new position; the plan, the log and the audit entries stay.",
+            else "The checkpoint is at its new position; the plan, the log and the audit entries stay.",
             Primary("Back to the flow", href=flow),
             (report, steps),
         )
@@ -176,9 +177,11 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
         return ActionBar(
             "Ended without proof.", FREE, Primary("Back to the flow", href=flow), (report, steps)
         )
+    if state in ("running", "verifying") and asked is not None:
+        return ActionBar(asked.title, "The proof waits for it.", None, (steps,), code=asked.code)
     if state in ("running", "verifying"):
         return ActionBar(
-            "Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,)
+            "Nothing to do now.", "The criteria are being measured; this page shows them.", None, (steps,)
         )
     if state == "needs_attention" and page.recovery.measured and (way := further.find_way(page.recovery)):
         return ActionBar(

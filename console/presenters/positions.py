@@ -276,7 +276,10 @@ def positions_page(
         many=any(len(source.changes) > FEW for source in sources),
         takes_time=bool(sources) and all("time" in source.can for source in sources),
         command=command_line(recovery, looked, costs),
-        call=f"{call.method} {call.path}\n{json.dumps(call.body, indent=2)}",
+        # a plain stream has no Pipelines API
+        call=""
+        if flow.pipeline.workspace.has_streams
+        else f"{call.method} {call.path}\n{json.dumps(call.body, indent=2)}",
         call_note=call.note,
         look=look,
     )

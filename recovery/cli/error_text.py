@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from recovery.blaming import find_code_failure
 from recovery.checkpoints import access
 from recovery.checkpoints.report import CheckpointReport
 from recovery.cli import diagnosis_text, inspection_text
@@ -137,6 +138,9 @@ def _lines(told: TextDiagnosis, report: CheckpointReport | None, problem: str | 
 
 def _next(told: TextDiagnosis, report: CheckpointReport | None, problem: str | None) -> str:
     """What a person without a pipeline can do next."""
+    if not told.is_recognised and (code := find_code_failure(told.failure.causes)) is not None:
+        line = f", line {code.line}" if code.line else ""
+        return f"Next: correct {plain(code.file)}{line}, then start the program again."
     if not told.is_recognised:
         return "Next: give the driver's log from the line `terminated with error` on, or the whole exception."
     if report is None and not problem:

@@ -23,6 +23,7 @@ from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.parsing import ErrorCondition, chain_of, innermost_condition, parse_conditions
 from recovery.diagnosis.platforms import PlatformSupport
 from recovery.diagnosis.row import KEEP, ErrorRow
+from recovery.diagnosis.table_sources import PATH_OF_CODE
 
 NO_FAILURE: Final = "no-failure-recognised"
 """Condition of a text that a person gave, in which nothing of Spark's fails that we know."""
@@ -95,6 +96,8 @@ def diagnose_failure(
     conditions = [] if condition == NO_FAILURE else parse_conditions(chain, pipelines=not place.program)
     reason = innermost_condition(conditions)
     row = reason.row if reason else table.row_of_condition(condition) if condition else None
+    if reason is not None and reason.name == "PATH_NOT_FOUND" and not _is_of_batch(chain):
+        row = table.row_of_condition(PATH_OF_CODE)
     text = "\n".join(c["message"] for c in chain)
     evidence = FailureEvidence(
         row,
@@ -118,6 +121,14 @@ def diagnose_failure(
         storage=place.storage,
         conditions=conditions,
         attempts=attempts,
+    )
+
+
+def _is_of_batch(chain: Sequence[Mapping[str, str]]) -> bool:
+    """Did a query that had begun meet this error?"""
+    return any(
+        cause["class_name"].endswith("StreamingQueryException") or "STREAM_FAILED" in cause["message"]
+        for cause in chain
     )
 
 

@@ -4,6 +4,8 @@ from typing import Final
 
 from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, RESET_YES, ErrorRow
 
+PATH_OF_CODE: Final = "PROGRAM_PATH_NOT_FOUND"
+"""Spark's PATH_NOT_FOUND where no batch met it: the paths of a program are looked for before its query begins."""
 FAMILY: Final = "source"
 OPTION: Final = "Correct the option that the message names, then start again."
 
@@ -237,6 +239,17 @@ ROWS: Final = (
         reset=RESET_NO,
         severity=2,
         do=("Set streaming-skip-delete-snapshots or streaming-skip-overwrite-snapshots.",),
+        dont=KEEP,
+    ),
+    ErrorRow(
+        code=PATH_OF_CODE,
+        conditions=(PATH_OF_CODE,),
+        family=FAMILY,
+        title="A path that the code reads is not there.",
+        damaged="nothing",
+        reset=RESET_NO,
+        severity=2,
+        do=("Put the path back, or correct it in the code, then start again.",),
         dont=KEEP,
     ),
     ErrorRow(

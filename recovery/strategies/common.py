@@ -279,10 +279,11 @@ class Repeats:
         return AcceptedRepeats(rows=self.rows, bound=self.bound)
 
 
-def repeats_of(doubled: RowAmount, code: CodeFacts) -> Repeats:
+def repeats_of(doubled: RowAmount, code: CodeFacts, *, written: int | None = None) -> Repeats:
     """As forecast. By a key that a person named no one can tell how often a dropDuplicates by other columns repeats
-    it."""
-    if code.key_kind is KeyKind.NAMED and code.operators:
+    it; but no more rows repeat it than are written (`written`, at most; None: not known)."""
+    is_bound = doubled.bound is Bound.AT_MOST and written is not None and (doubled.rows or 0) >= written
+    if code.key_kind is KeyKind.NAMED and code.operators and not is_bound:
         return Repeats(None, Bound.UNKNOWN)
     return Repeats(doubled.rows, doubled.bound)
 

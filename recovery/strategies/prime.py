@@ -72,7 +72,7 @@ def judge_prime(facts: Facts) -> Option:
             rows=common.expect_rows(
                 "new", facts.new_code.key, open_batch=sinks.find_open_batch(facts, start)
             ),
-            repeats=common.repeats_of(doubled, facts.new_code),
+            repeats=common.repeats_of(doubled, facts.new_code, written=facts.counts.waiting),
             new_rows=new_rows if _is_counted(facts) else None,
         ),
         rollback=common.until_committed(last, common.describe_way_back(facts)),

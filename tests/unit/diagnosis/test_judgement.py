@@ -244,3 +244,24 @@ def test_operators_come_from_the_checkpoint_when_the_error_does_not_say() -> Non
         causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY, operators_code=("dedupe",)
     )
     assert found.operators == StatefulOperators(checkpoint=("dedupe",), code=("dedupe",))
+
+
+PATH_GONE = "[PATH_NOT_FOUND] Path does not exist: file:/ref/cities_v2.csv. SQLSTATE: 42K03"
+ANALYSIS = "pyspark.errors.exceptions.captured.AnalysisException"
+
+
+@pytest.mark.parametrize(
+    ("causes", "condition", "severity"),
+    [
+        ([{"class_name": ANALYSIS, "message": PATH_GONE}], "PROGRAM_PATH_NOT_FOUND", 2),
+        (wrapped(PATH_GONE), "input-file-gone", 4),
+    ],
+    ids=["by the program", "by a batch"],
+)
+def test_a_path_that_the_code_reads_is_no_input_of_a_batch(
+    causes: list[dict[str, str]], condition: str, severity: int
+) -> None:
+    found = diagnose_failure(causes=causes)
+    codes = {"PROGRAM_PATH_NOT_FOUND": "A path that the code reads is not there."}
+    assert found.severity == severity
+    assert (found.title == codes["PROGRAM_PATH_NOT_FOUND"]) is (condition in codes)

@@ -42,10 +42,11 @@ def codes(page: Element) -> set[str]:
 
 
 @pytest.mark.parametrize("state", ["", "WAITING_FOR_RESOURCES"])
+@pytest.mark.parametrize("shown", ["run", "verify"])
 def test_a_start_that_a_person_must_do_is_the_headline_of_the_page_and_of_its_bar(
-    responder: Client, state: str
+    responder: Client, shown: str, state: str
 ) -> None:
-    page = asked(responder, f"/recoveries/{waiting(state).pk}/run")
+    page = asked(responder, f"/recoveries/{waiting(state).pk}/{shown}")
     assert {START, "bar-start-stream"} <= codes(page)
 
 

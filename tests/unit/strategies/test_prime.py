@@ -8,11 +8,12 @@ import pytest
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.report import StateOperator
 from recovery.contracts import codec
-from recovery.contracts.amounts import Bound
+from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.names import ChangeIntent
 from recovery.contracts.option import BlockerCode, Option, SettledBy
 from recovery.sinks.base import SinkReport
 from recovery.sources.replaying import ProcessedInput
+from recovery.strategies import common
 from recovery.strategies.base import CodeFacts, Counts, Facts, GroupRows, KeyKind, OutputMode
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.deciding import decide
@@ -123,6 +124,18 @@ def test_without_a_row_that_repeats_it_is_recommended_only_where_no_replay_can_b
 )
 def test_repeats_by_another_key_than_the_codes_are_at_most_all_that_come(changes: dict[str, Any]) -> None:
     assert amounts(added(**changes))[1] == (5, Bound.AT_MOST)
+
+
+@pytest.mark.parametrize(("waiting", "accepted"), [(5, (5, Bound.AT_MOST)), (6, (None, Bound.UNKNOWN))])
+def test_no_more_rows_repeat_the_key_of_a_person_than_are_written(
+    waiting: int, accepted: tuple[int | None, Bound]
+) -> None:
+    code = replace(stream().new_code, operators=("dedupe",), key=("id",), key_kind=KeyKind.NAMED)
+    found = common.repeats_of(RowAmount(rows=5, bound=Bound.AT_MOST), code, written=waiting)
+    assert (found.rows, found.bound) == accepted
+    option = judged(added(code={"key": ("id",), "key_kind": KeyKind.NAMED}))
+    held = next(codec.to_json(c.expected) for c in option.criteria if c.code == "NO_KEY_TWICE")
+    assert held["accepted"] == {"rows": 5, "bound": "at most"}
 
 
 def test_repeats_are_not_known_where_nothing_was_counted() -> None:
