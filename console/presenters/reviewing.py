@@ -111,7 +111,7 @@ def list_costs(costs: Sequence[Cost], held: Accepted) -> list[CostToAccept]:
 
 
 def unaccepted_badge(rows: Sequence[CostToAccept]) -> str:
-    """`Not accepted: 9 rows are lost`: the badge while a person is asked."""
+    """`Not accepted: 9 rows would be lost`: the badge while a person is asked."""
     return f"Not accepted: {', '.join(c.says for c in rows)}"
 
 

@@ -46,12 +46,13 @@ class Cost(Value):
 
     @property
     def says(self) -> str:
-        """`9 rows are lost`, `at most 12 rows are in the table twice`, `rows may be lost, how many is not known`."""
+        """Of a plan: `9 rows would be lost`, `at most 12 rows would be in the table twice`, `rows may be lost; how many
+        is not known`."""
         done = {Effect.LOSS: "lost", Effect.REPEATS: "in the table twice"}[self.effect]
         if not self.rows:
             return f"rows may be {done}; how many is not known"
-        plural, verb = ("", "is") if self.rows == 1 else ("s", "are")
-        return f"{self.bound.before_number}{self.rows:,} row{plural} {verb} {done}"
+        plural = "" if self.rows == 1 else "s"
+        return f"{self.bound.before_number}{self.rows:,} row{plural} would be {done}"
 
     @property
     def amount(self) -> str:

@@ -61,7 +61,10 @@ def name_ways_on(opened: Recovery) -> str:
     if opened.state in MOVING:
         return f"Watch it with: bin/manage execute {label} --wait, or stop it with: bin/manage stop."
     if opened.state == "needs_attention":
-        return f"Resume it with: bin/manage execute {label}, or undo it with: bin/manage rollback {label}."
+        return (
+            f"Resume it with: bin/manage execute {label}. Its page names the ways back; where one is left: bin/manage "
+            f"rollback {label}."
+        )
     return (
         f"Run it with: bin/manage execute {label}, change it with: bin/manage plan --again, or end it with: "
         f"bin/manage cancel {label}."

@@ -21,6 +21,7 @@ from recovery.contracts import codec
 from recovery.contracts.results import SeedResult
 from recovery.contracts.steps import SeedArgs
 from recovery.errors import Refused
+from recovery.eventlogs.times import moment_of
 from recovery.models import Step
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
@@ -96,6 +97,10 @@ def _seeded(context: Context, place: str, report: CheckpointReport) -> PreparedC
         return _laid(context, place, report, found.checkpoint, watermark_ms)
 
 
+def _say_watermark(ms: int) -> str:
+    return f"{moment_of(ms):%d %b %Y, %H:%M:%S} UTC"
+
+
 def _rebuilt(context: Context, place: str, report: CheckpointReport) -> PreparedCheckpoint:
     """With the state of a replay. Nothing but the scratch folder is written before that has ended."""
     snapshot = _reviewed(context)
@@ -103,7 +108,7 @@ def _rebuilt(context: Context, place: str, report: CheckpointReport) -> Prepared
     held = processed_until(report, answer.sources, snapshot.noted)
     context.log(
         f"What was processed up to batch {report.last_committed} is replayed: {plural(held.pieces, 'file')}, at the "
-        f"watermark {report.closed_ms or 0} ms since the epoch, into no table."
+        f"watermark {_say_watermark(report.closed_ms or 0)}, into no table."
     )
     request = request_for(snapshot, snapshot.code, NO_COUNTS, ())
     # each attempt has a folder of its own: after a kill Spark may still write into that of the one before
@@ -144,7 +149,7 @@ def _laid(
     for start in plan.starts or ():
         context.log(_describe_start(start))
     if plan.watermark_ms is not None:
-        context.log(f"The watermark is set to {plan.watermark_ms} ms since the epoch.")
+        context.log(f"The watermark is set to {_say_watermark(plan.watermark_ms)}.")
     if plan.state is not None:
         context.log(f"State is carried over from {plan.state}.")
     return seeding.prepare_seed(

@@ -65,7 +65,7 @@ def test_a_way_with_a_cost_is_named_with_its_cost_where_no_other_is_left() -> No
     ]
     found = {t.condition.value: t for t in list_changes(options, ASKS, ChangeIntent.YES)}
     assert found["read-input-gone"].then == "continue"
-    assert "31 rows are in the table twice" in found["read-input-gone"].because
+    assert "31 rows would be in the table twice" in found["read-input-gone"].because
     assert found["unread-input-gone"].because == NO_WAY
 
 

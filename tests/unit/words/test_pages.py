@@ -200,7 +200,7 @@ SCENES = (
             "loses_rows": (
                 "Blocker: Rows would be lost, and that is not accepted. 9 groups of windows that end after "
                 "2026-11-22 19:04:10.000 UTC, the watermark, are in the state of operator 0 and in no table. I accept "
-                "that 9 rows are lost. loses_rows · --accept-loss"
+                "that 9 rows would be lost. loses_rows · --accept-loss"
             ),
             "bar-asks-to-accept": (
                 "Seals a plan that loses rows, or may. Possible once that is accepted above. Nothing runs before you "
@@ -213,7 +213,9 @@ SCENES = (
         f.losing,
         "review",
         {
-            "accepted-loss": ("Accepted by responder: 9 rows are lost. “The windows are counted by hand.”"),
+            "accepted-loss": (
+                "Accepted by responder: 9 rows would be lost. “The windows are counted by hand.”"
+            ),
         },
     ),
     Scene(
@@ -355,7 +357,7 @@ SCENES = (
             "proven-as-accepted": (
                 "8 new rows are in the table; 12 earlier rows untouched. 6 rows repeat one that was there, as "
                 "accepted. 8 of 8 criteria hold, measured on Spark in a fresh session. They were fixed in the plan "
-                "before anything ran. responder accepted: 6 rows are in the table twice. “Twice is better than "
+                "before anything ran. responder accepted: 6 rows would be in the table twice. “Twice is better than "
                 "missing.” Measured …. Plan …."
             ),
             "whole-doubled": "6 rows repeat a key of the table.",
