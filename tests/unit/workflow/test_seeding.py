@@ -98,7 +98,9 @@ def test_the_seed_stands_where_the_sealed_plan_says(
     context.step.refresh_from_db()
     said = " ".join(text for _, text in context.step.log)
     moved = bool(args.get("starts"))
-    assert ("reads 1 file again" in said, "skips 1 file." in said, "watermark is set to" in said) == (moved,) * 3
+    assert ("reads 1 file again" in said, "skips 1 file." in said, "watermark is set to" in said) == (
+        moved,
+    ) * 3
 
 
 @pytest.fixture
