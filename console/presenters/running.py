@@ -184,7 +184,7 @@ def person_asked(awaited: AwaitedAct | None) -> PersonAsked | None:
         return PersonAsked(
             awaited.act.value,
             "Stop the stream now where you usually stop it.",
-            "Keep it stopped. This step waits about two minutes for that; after that, stop again.",
+            "Keep it stopped. This step waits about two minutes; then stop again.",
             awaited.asked_at,
         )
     log = "a run in its event log, or " if awaited.has_log else ""

@@ -130,7 +130,8 @@ class Application:
         if self.run(run.run_id) is None:
             kept = (*self.runs, run)[-MOST_RUNS:]
             return replace(
-                self, runs=(*(_shorten(old) for old in kept[:-MOST_WHOLE_RUNS]), *kept[-MOST_WHOLE_RUNS:])
+                self,
+                runs=(*(_keep_last_batch(old) for old in kept[:-MOST_WHOLE_RUNS]), *kept[-MOST_WHOLE_RUNS:]),
             )
         return replace(
             self, runs=tuple(run if run_now.run_id == run.run_id else run_now for run_now in self.runs)
@@ -140,7 +141,7 @@ class Application:
         return asdict(self)
 
 
-def _shorten(run: Run) -> Run:
+def _keep_last_batch(run: Run) -> Run:
     return replace(run, batches=run.batches[-1:])
 
 

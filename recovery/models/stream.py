@@ -63,8 +63,8 @@ class StreamStart(models.Model):
 
     `update_id`: by which the recovery knows it; `batch_before`: the newest committed batch then, None for none;
     `source`: the program's files as they were, by path. `is_look`: nothing was started, a stream that runs is watched.
-    `ended`: how it ended for the recovery, "" while it is waited for; `run_id`: of the run that came of it, where an
-    event log tells.
+    `ended`: how it ended for the recovery, "" while it is waited for; `failure`: why it failed; `failure_class`: the
+    class of that cause, "" where the text tells; `run_id`: of the run that came of it, where an event log tells.
     """
 
     stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="starts")
@@ -81,6 +81,7 @@ class StreamStart(models.Model):
     ended = models.CharField(max_length=20, blank=True, default="")
     ended_at = models.DateTimeField(null=True)
     failure = models.TextField(blank=True, default="")
+    failure_class = models.CharField(max_length=80, blank=True, default="")
 
     def __str__(self) -> str:
         return self.update_id

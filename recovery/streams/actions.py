@@ -122,7 +122,7 @@ def adopt_stream(*, checkpoint: str, said: StreamDetails, by: Actor, is_one_of_m
             if known is not None:
                 _check_same_sink(known, columns.sink)
             query_ids = _query_of(place, columns.event_log, report)
-            spec = _spec(_name(said, known, place), environment, place, columns, sink)
+            spec = _build_spec(_name(said, known, place), environment, place, columns, sink)
             if known is not None:
                 stream = _change_stream(known, columns, spec, query_ids)
             else:
@@ -168,7 +168,7 @@ def _check_same_sink(known: Stream, sink: str) -> None:
     is_open = known.pipeline.flows.filter(recoveries__state="needs_attention").exists()
     if is_open and sink != known.sink:
         raise Refused(
-            "A recovery of this stream needs attention, and its proof is of the sink as it is. End or roll back the "
+            "A recovery of this stream needs attention, and its proof covers the current sink. End or roll back the "
             "recovery, then change the sink.",
             code="recovery_open",
         )
@@ -203,7 +203,7 @@ def _check_program(program: str, by: Actor) -> None:
         )
     if any(access.is_below(real, str(folder)) for folder in reach.folders_of_pipelines()):
         raise Refused(
-            f"{program} is code of the pipelines of this instance's server: recover it there.",
+            f"{program} belongs to pipelines of this instance's server: recover those.",
             code="pipelines_code",
         )
     programs = Stream.objects.exclude(program="").values_list("program", "pipeline__environment")
@@ -391,7 +391,7 @@ def _check_commands(said: StreamDetails, known: StreamColumns, event_log: str, b
         by.check(Right.MANAGE)
     except LacksRight as no:
         says = (
-            "Commands that the worker runs, and what proves a stop beside them, are an admin's to change: leave "
+            "Only an admin can change the commands that the worker runs, and what proves a stop beside them: leave "
             f"{', '.join(given)} out, or ask an admin to adopt the stream again with them. {no.sentence}"
         )
         raise LacksRight(says, right=no.right, grant=no.grant, environment=no.environment) from no
@@ -475,7 +475,9 @@ def _change_stream(
     # The poll that follows moves it, by the same rule as a pipeline whose tag was changed (retagging).
     name, dataset = spec["name"], spec["x-reprise-dataset"]
     Pipeline.objects.filter(pk=known.pipeline_id).update(name=name, spec=spec, gone=False)
-    Flow.objects.filter(pipeline=known.pipeline_id).update(name=name, short=_short(name), dataset=dataset)
+    Flow.objects.filter(pipeline=known.pipeline_id).update(
+        name=name, short=_last_part_of(name), dataset=dataset
+    )
     ids = list(dict.fromkeys([*known.query_ids, *query_ids]))
     Stream.objects.filter(pk=known.pk).update(**columns.as_values(), query_ids=ids)
     return Stream.objects.select_related("pipeline").get(pk=known.pk)
@@ -492,7 +494,7 @@ def _create_stream(
         environment=spec["tags"]["environment"], state="IDLE", spec=spec, seen_at=now,
     )  # fmt: skip
     Flow.objects.create(
-        pipeline=pipeline, name=name, short=_short(name), dataset=spec["x-reprise-dataset"], flow_type="APPEND",
+        pipeline=pipeline, name=name, short=_last_part_of(name), dataset=spec["x-reprise-dataset"], flow_type="APPEND",
         updated_at=now,
     )  # fmt: skip
     return Stream.objects.create(
@@ -500,7 +502,7 @@ def _create_stream(
     )
 
 
-def _short(name: str) -> str:
+def _last_part_of(name: str) -> str:
     return name.rsplit(".", 1)[-1]
 
 
@@ -523,7 +525,7 @@ def _query_of(place: str, event_log: str, report: CheckpointReport) -> list[str]
     return [told] if told else []
 
 
-def _spec(name: str, environment: str, place: str, columns: StreamColumns, sink: Sink) -> StreamSpec:
+def _build_spec(name: str, environment: str, place: str, columns: StreamColumns, sink: Sink) -> StreamSpec:
     """A pipeline's settings, as far as a plain stream has them. Its root is the folder that holds all of its files."""
     program, variables = columns.program, commands.variables_of(columns.start)
     read = files.program_files(program, columns.arguments) if program else {}

@@ -292,7 +292,7 @@ class StreamsClient(PipelinesClient):
             return ""
         return (
             "Stop the stream now where you usually stop it, and keep it stopped: nothing is stopped from here. This "
-            "step waits about two minutes for that; after that, stop again."
+            "step waits about two minutes; then stop again."
         )
 
     def stop(self, pipeline_id: str) -> None:
@@ -414,22 +414,29 @@ class StreamsClient(PipelinesClient):
         now: datetime,
     ) -> StreamUpdate:
         run, asked_ms = seen.run if seen else None, int(start.asked_at.timestamp() * 1000)
-        if not start.ended:
-            found = judge_start(_begun(start), run, standing, alive, now)
-            if found.state in ("COMPLETED", "FAILED"):
-                self._note_end(start, found, run.run_id if run else "", now)
-            state, failure = found.state, found.failure
+        if start.ended:
+            outcome = StartOutcome(start.ended, start.failure, start.failure_class)
         else:
-            state, failure = start.ended, start.failure
+            outcome = judge_start(_begun(start), run, standing, alive, now)
+            if outcome.state in ("COMPLETED", "FAILED"):
+                self._note_end(start, outcome, run.run_id if run else "", now)
         ended = int(start.ended_at.timestamp() * 1000) if start.ended_at else None
         return StreamUpdate(
-            start.update_id, state, asked_ms, ended, run, failure, start.request_id, "API_CALL"
-        )
+            start.update_id, outcome.state, asked_ms, ended, run, outcome.failure, start.request_id, "API_CALL",
+            outcome.failure_class,
+        )  # fmt: skip
 
-    def _note_end(self, start: StreamStart, found: StartOutcome, run_id: str, now: datetime) -> None:
-        start.ended, start.failure, start.ended_at, start.run_id = found.state, found.failure, now, run_id
-        rows = StreamStart.objects.filter(pk=start.pk, ended="")
-        rows.update(ended=found.state, failure=found.failure, ended_at=now, run_id=run_id)
+    def _note_end(self, start: StreamStart, outcome: StartOutcome, run_id: str, now: datetime) -> None:
+        ended = {
+            "ended": outcome.state,
+            "failure": outcome.failure,
+            "failure_class": outcome.failure_class,
+            "ended_at": now,
+            "run_id": run_id,
+        }
+        for name, value in ended.items():
+            setattr(start, name, value)
+        StreamStart.objects.filter(pk=start.pk, ended="").update(**ended)
 
     def _source(self, stream: Stream) -> dict[str, str]:
         if not stream.program:

@@ -162,9 +162,7 @@ def _refuse_link_to_other(path: str) -> None:
     """Whoever can write beside a program could put a link in its place, and have any file read as code. Raises
     Refused."""
     if path.endswith(".py") and not scheme_of(path) and not os.path.realpath(path).endswith(".py"):
-        raise Refused(
-            f"{path} is a link to what is no Python file, so it is not read.", code="no_python_file"
-        )
+        raise Refused(f"{path} links to a file that is not Python, so it is not read.", code="no_python_file")
 
 
 def write_file(path: str, content: bytes) -> None:

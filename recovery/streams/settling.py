@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from recovery.eventlogs.values import Run, RunState
+from recovery.pipelines import events as api_events
 from recovery.streams.standing import StreamProgress
 
 QUIET: Final = timedelta(seconds=10)
@@ -48,10 +49,12 @@ class RequestedStart:
 
 @dataclass(frozen=True)
 class StartOutcome:
-    """`state`: COMPLETED, FAILED, or RUNNING and WAITING_FOR_RESOURCES for no end yet."""
+    """`state`: COMPLETED, FAILED, or RUNNING and WAITING_FOR_RESOURCES for no end yet. `failure_class`: as
+    `StreamUpdate.failure_class`."""
 
     state: str
     failure: str = ""
+    failure_class: str = ""
 
 
 RUNNING, WAITING, DONE = (
@@ -133,7 +136,9 @@ def _judge_stopped(
         return DONE if _quiet(standing, now) >= QUIET / 2 else WAITING
     if not is_late:
         return WAITING  # its log may come late
-    return StartOutcome("FAILED", NOTHING_BEGAN if run is None else NO_END)
+    if run is None:
+        return StartOutcome("FAILED", NOTHING_BEGAN, api_events.NOTHING_BEGAN)
+    return StartOutcome("FAILED", NO_END)
 
 
 def _quiet(standing: StreamProgress, now: datetime) -> timedelta:

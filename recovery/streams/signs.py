@@ -195,7 +195,7 @@ _WORDS: Final[Mapping[SignCode, Callable[[Mapping[str, str]], tuple[str, str]]]]
         "Test the workspace in Settings: its answer names what is missing.",
     ),
     SignCode.LOG_AWAY: _of(
-        "Event log {log} in {folder} cannot be read, and perhaps others. It may be this stream's.",
+        "Event log {log} in {folder} cannot be read; there may be others. It may belong to this stream.",
         "Let the console's user read it (Spark writes logs with mode 660), or move it away.",
     ),
     SignCode.LOG_CLEANED: _of(

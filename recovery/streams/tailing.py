@@ -234,7 +234,7 @@ class LogIndex:
             self.queries |= query_ids
 
     def runs_of(self, folder: str, query_ids: Collection[str]) -> list[SeenRun]:
-        """Every run of these queries in the logs of a folder, the oldest first."""
+        """The runs of these queries in the newest logs of a folder (`MOST_LOGS`, `MOST_BATCHES`), the oldest first."""
         keys = {pk for query_id in query_ids for pk in self._logs.get((folder, query_id), ())}
         return _in_order(EventLog.objects.filter(pk__in=keys), query_ids)
 

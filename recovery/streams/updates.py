@@ -17,7 +17,6 @@ from recovery.eventlogs.times import moment_of, read_ms
 from recovery.eventlogs.values import Run, RunState
 from recovery.pipelines import events as api_events
 from recovery.pipelines.folding import SILENT
-from recovery.streams import settling
 
 SILENT_AFTER: Final = timedelta(minutes=10)
 """An application that is said to run, and has written nothing for so long, is not known to run."""
@@ -92,8 +91,8 @@ def build_early_failure(end: EarlyEnd) -> StreamUpdate:
     key = uuid.uuid5(uuid.NAMESPACE_OID, f"{end.app.app_id} {end.app.attempt} {end.log}")
     ended = f"{moment_of(end.ended_ms):%d %b %Y, %H:%M:%S} UTC"
     says = (
-        f"Application {end.app.name} ({end.app.app_id}) ended at {ended}, before this query began. An event log does "
-        "not tell why: its driver's output does."
+        f"Application {end.app.name} ({end.app.app_id}) ended at {ended}, before this query began. Its event log does "
+        "not say why; its driver's output does."
     )
     return StreamUpdate(
         f"application-{key}", "FAILED", end.started_ms, end.ended_ms, failure=says,
@@ -137,7 +136,7 @@ def events_of(told: StreamUpdate, *, pipeline_id: str, flow: str, dataset: str) 
     if told.state not in STATUSES or told.state == "RUNNING":
         return found
     end, last = told.ended_ms or told.created_ms, len(found) + 1
-    causes = _causes(told)
+    causes = _list_causes(told)
     status = {"status": STATUSES[told.state]}
     failed = {"error": {"exceptions": causes}} if told.state == "FAILED" else {}
     ended, level = ENDED[told.state], "ERROR" if failed else "INFO"
@@ -180,15 +179,13 @@ def _batch_message(progress: Mapping[str, object]) -> str:
     return f"Batch {progress.get('batchId')} is committed{read}."
 
 
-def _causes(told: StreamUpdate) -> list[dict[str, str]]:
+def _list_causes(told: StreamUpdate) -> list[dict[str, str]]:
     """The exception's chain, outermost first."""
     failure = told.failure
     if told.failure_class:
         return [{"class_name": told.failure_class, "message": failure}]
     if not failure:
         return [{"class_name": "", "message": "The stream ended, and it is not known why."}]
-    if failure == settling.NOTHING_BEGAN:
-        return [{"class_name": api_events.NOTHING_BEGAN, "message": failure}]
     return list(read_failure(failure).causes) or [{"class_name": "", "message": failure[:12_000]}]
 
 

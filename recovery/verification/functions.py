@@ -26,8 +26,8 @@ def leave_open(code: str, finding: CriterionFinding, evidence: Evidence) -> Crit
     """The finding; not known in place of wrong, where the function's own work may explain it."""
     if finding.ok is not False or code not in OF_ROWS or not is_own_work(evidence):
         return finding
-    says = f"A function writes this table (foreachBatch), and what it makes of a row, it alone knows. {finding.why}"
-    return replace(finding, ok=None, why=says)
+    says = "A function writes this table (foreachBatch), and only the function knows what it makes of a row."
+    return replace(finding, ok=None, why=f"{says} {finding.why}")
 
 
 def is_own_work(evidence: Evidence) -> bool:

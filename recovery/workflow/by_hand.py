@@ -62,8 +62,8 @@ def name_ways_on(opened: Recovery) -> str:
         return f"Watch it with: bin/manage execute {label} --wait, or stop it with: bin/manage stop."
     if opened.state == "needs_attention":
         return (
-            f"Resume it with: bin/manage execute {label}. Its page names the ways back; where one is left: bin/manage "
-            f"rollback {label}."
+            f"Resume it with: bin/manage execute {label}. If its page offers a rollback: bin/manage rollback "
+            f"{label}."
         )
     return (
         f"Run it with: bin/manage execute {label}, change it with: bin/manage plan --again, or end it with: "
@@ -178,7 +178,7 @@ def _wait_for_step(step_id: int, until: float, say: Say) -> None:
         if step.state == "done":
             return
         if step.state == "failed" or (step.state == "unknown" and step.evidence):
-            raise Refused(f"The pipeline could not be stopped: {step.problem}")
+            raise Refused(f"The stop failed: {step.problem}")
         if time.monotonic() > until:
             raise Unreachable(
                 "The stop did not end in time. Check that a worker is running, and look at its log in the logs "

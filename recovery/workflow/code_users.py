@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from django.db.models import Q
+
 from recovery import reach
 from recovery.approvals.rules import asks_less
 from recovery.approvals.selectors import rule_for
@@ -30,44 +32,45 @@ class CodeUser:
 def require_own_code(flow: Flow, paths: Iterable[str]) -> None:
     """Raises Refused for a file that this flow's plan may not change: `not_own_code` for one that its program does not
     consist of, `code_shared` for one that a stream or pipeline of another environment runs."""
-    changed = list(paths)
+    changed, own_environment = list(paths), flow.pipeline.environment
     stream = Stream.objects.select_related("pipeline__workspace").filter(pipeline=flow.pipeline_id).first()
     if stream is not None and changed:
         own = _list_own_files(stream)
         if foreign := [path for path in changed if real_path(path) not in own]:
             raise Refused(
-                f"{foreign[0]} is no file of the program of {stream}, so its plan does not change it.",
+                f"{foreign[0]} is not a file of the program of {stream}, so its plan cannot change it.",
                 code="not_own_code",
             )
-    own_environment = flow.pipeline.environment
-    for path in changed:
-        for user in find_code_users(path, but=flow.pipeline):
-            is_weaker = asks_less(rule_for(user.environment), rule_for(own_environment))
-            if user.environment != own_environment and not is_weaker:
-                raise Refused(
-                    f"{path} is also code of {user.name} in {user.environment}, so no plan of {own_environment} "
-                    f"changes it. Plan the change for {user.name}, or give {flow.pipeline.name} a copy of the file.",
-                    code="code_shared",
-                )
+    for path, user in find_code_users(changed, but=flow.pipeline):
+        is_weaker = asks_less(rule_for(user.environment), rule_for(own_environment))
+        if user.environment != own_environment and not is_weaker:
+            raise Refused(
+                f"{path} is also code of {user.name} in {user.environment}, so a plan in {own_environment} cannot "
+                f"change it. Plan the change for {user.name}, or give {flow.pipeline.name} a copy of the file.",
+                code="code_shared",
+            )
 
 
-def find_code_users(path: str, *, but: Pipeline | None = None) -> Iterator[CodeUser]:
-    """The other pipelines of the workspace and streams of all workspaces whose code this file is or may be. `but`: the
-    pipeline whose code it is in any case; None: a file that no one has yet."""
-    if but is not None and not but.workspace.has_streams:
-        for other in Pipeline.objects.filter(workspace=but.workspace_id, gone=False).exclude(pk=but.pk):
-            if _may_read(other.spec or {}, path):
-                yield CodeUser(other.name, other.environment)
+def find_code_users(paths: Iterable[str], *, but: Pipeline) -> Iterator[tuple[str, CodeUser]]:
+    """Each of these files with each other pipeline at the same address, or stream of any workspace, whose code it is or
+    may be. `but`: the pipeline whose code they are in any case."""
+    wanted = {path: real_path(path) for path in paths}
+    if not but.workspace.has_streams:
+        others = Pipeline.objects.filter(
+            workspace__url=but.workspace.url, workspace__removed_at=None, gone=False
+        ).exclude(pipeline_id=but.pipeline_id)
+        for other in others:
+            named = _list_places(other.spec or {})
+            yield from ((p, CodeUser(other.name, other.environment)) for p in wanted if _is_in(p, named))
         return
-    real = real_path(path)
     streams = Stream.objects.filter(pipeline__gone=False, pipeline__workspace__removed_at=None).exclude(
-        program=""
+        Q(program="") | Q(pipeline=but.pk)
     )
-    if but is not None:
-        streams = streams.exclude(pipeline=but.pk)
     for stream in streams.select_related("pipeline__workspace"):
-        if _is_within_reach(real, stream.program) and _consists_of(stream, real):
-            yield CodeUser(stream.pipeline.name, stream.pipeline.environment)
+        near = {path: real for path, real in wanted.items() if _is_within_reach(real, stream.program)}
+        held = _list_real_files(stream) if near else set()
+        user = CodeUser(stream.pipeline.name, stream.pipeline.environment)
+        yield from ((path, user) for path, real in near.items() if held is None or real in held)
 
 
 def real_path(path: str) -> str:
@@ -92,17 +95,17 @@ def _is_within_reach(real: str, program: str) -> bool:
     return any(f"{real}/".startswith(f"{top}/") for top in imports.folders_above(folder))
 
 
-def _consists_of(stream: Stream, real: str) -> bool:
+def _list_real_files(stream: Stream) -> set[str] | None:
+    """Those that it consists of now; None where they cannot be read: any may be one of them."""
     try:
         with reach.reading(stream.pipeline.workspace):
-            listed = files.program_files(stream.program, stream.arguments)
+            return {real_path(path) for path in files.program_files(stream.program, stream.arguments)}
     except RepriseError:
-        return True  # it may be one of them
-    return real in {real_path(path) for path in listed}
+        return None
 
 
-def _may_read(spec: Mapping[str, Any], path: str) -> bool:
-    """Does a pipeline name this workspace file, its folder, or a root folder that it is in?"""
+def _list_places(spec: Mapping[str, Any]) -> list[str]:
+    """The workspace files, folders and patterns that a pipeline names as its code."""
     named = [spec.get("root_path")]
     for library in spec.get("libraries") or ():
         if not isinstance(library, Mapping):
@@ -110,12 +113,15 @@ def _may_read(spec: Mapping[str, Any], path: str) -> bool:
         for kind, field in (("file", "path"), ("notebook", "path"), ("glob", "include")):
             value = library.get(kind)
             named.append(value.get(field) if isinstance(value, Mapping) else None)
-    path = path.removeprefix(WORKSPACE)
-    places = [
+    return [
         text.removeprefix(WORKSPACE).rstrip("/").removesuffix("/**")
         for text in named
         if isinstance(text, str) and text.removeprefix(WORKSPACE).strip("/")
     ]
+
+
+def _is_in(path: str, places: Iterable[str]) -> bool:
+    path = path.removeprefix(WORKSPACE)
     return any(
         path == place or path.startswith(f"{place}/") or PurePosixPath(path).match(place) for place in places
     )

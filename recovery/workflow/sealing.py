@@ -177,11 +177,7 @@ def build(
         dataset=facts.dataset,
         checkpoint_place=snapshot.checkpoint_place,
         table_place=snapshot.table_place,
-        sink=SinkPlace(
-            kind=snapshot.sink.kind,
-            declared=snapshot.sink.declared,
-            place=snapshot.sink.location,
-        ),
+        sink=_sink_place(snapshot),
         other_tables=dict(snapshot.others),
         diagnosis=_diagnosis(recovery),
         strategy=option.strategy,
@@ -216,6 +212,11 @@ def build(
         rollback=option.rollback,
         findings=option.findings,
     )
+
+
+def _sink_place(snapshot: FlowSnapshot) -> SinkPlace:
+    sink = snapshot.sink
+    return SinkPlace(kind=sink.kind, declared=sink.declared, place=sink.location)
 
 
 def _numbering(facts: Facts, option: Option) -> Numbering:

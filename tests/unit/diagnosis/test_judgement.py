@@ -12,6 +12,7 @@ from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis import diagnose_failure
 from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.platforms import PlatformSupport
+from recovery.diagnosis.table import ROWS
 from tests.unit.diagnosis.messages import INCIDENT, wrapped
 
 KEYS = {
@@ -251,17 +252,13 @@ ANALYSIS = "pyspark.errors.exceptions.captured.AnalysisException"
 
 
 @pytest.mark.parametrize(
-    ("causes", "condition", "severity"),
+    ("causes", "code"),
     [
-        ([{"class_name": ANALYSIS, "message": PATH_GONE}], "PROGRAM_PATH_NOT_FOUND", 2),
-        (wrapped(PATH_GONE), "input-file-gone", 4),
+        ([{"class_name": ANALYSIS, "message": PATH_GONE}], "PROGRAM_PATH_NOT_FOUND"),
+        (wrapped(PATH_GONE), "input-file-gone"),
     ],
     ids=["by the program", "by a batch"],
 )
-def test_a_path_that_the_code_reads_is_no_input_of_a_batch(
-    causes: list[dict[str, str]], condition: str, severity: int
-) -> None:
-    found = diagnose_failure(causes=causes)
-    codes = {"PROGRAM_PATH_NOT_FOUND": "A path that the code reads is not there."}
-    assert found.severity == severity
-    assert (found.title == codes["PROGRAM_PATH_NOT_FOUND"]) is (condition in codes)
+def test_a_path_that_the_code_reads_is_no_input_of_a_batch(causes: list[dict[str, str]], code: str) -> None:
+    found, row = diagnose_failure(causes=causes), next(row for row in ROWS if row.code == code)
+    assert (found.title, found.severity, found.damaged) == (row.title, row.severity, row.damaged)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recovery.eventlogs.values import Run, RunState
+from recovery.pipelines import events as api_events
 from recovery.streams.settling import NO_END, NOTHING_BEGAN, RequestedStart, judge_start
 from recovery.streams.standing import StreamProgress
 
@@ -93,6 +94,12 @@ def test_a_start_ends_by_what_is_seen(
     assert judge_start(of, came, stands, alive, NOW).state == state
 
 
-@pytest.mark.parametrize(("came", "why"), [(None, NOTHING_BEGAN), (run(RunState.RUNNING), NO_END)])
-def test_a_start_that_nothing_shows_has_a_cause_of_its_own(came: Run | None, why: str) -> None:
-    assert judge_start(begun(200, **SENT_OFF), came, standing(4, 4), False, NOW).failure == why  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("came", "why", "failure_class"),
+    [(None, NOTHING_BEGAN, api_events.NOTHING_BEGAN), (run(RunState.RUNNING), NO_END, "")],
+)
+def test_a_start_that_nothing_shows_has_a_cause_of_its_own(
+    came: Run | None, why: str, failure_class: str
+) -> None:
+    outcome = judge_start(begun(200, **SENT_OFF), came, standing(4, 4), False, NOW)  # type: ignore[arg-type]
+    assert (outcome.failure, outcome.failure_class) == (why, failure_class)

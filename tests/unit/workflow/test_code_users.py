@@ -126,14 +126,25 @@ def test_a_workspace_file_of_a_pipeline_of_production_is_not_changed_by_a_plan_o
     own, other = flow(), flow(environment="production")
     Pipeline.objects.filter(pk=other.pipeline_id).update(spec=spec)
     path = "/Shared/app/common.py"
-    assert list(find_code_users(path, but=own.pipeline)) == (
-        [CodeUser(other.pipeline.name, "production")] if is_shared else []
+    assert list(find_code_users([path], but=own.pipeline)) == (
+        [(path, CodeUser(other.pipeline.name, "production"))] if is_shared else []
     )
     if is_shared:
         with pytest.raises(Refused) as refusal:
             require_own_code(own, [path])
         assert refusal.value.code == "code_shared"
     require_own_code(Flow.objects.get(pk=other.pk), [path])
+
+
+def test_a_second_workspace_at_the_same_address_holds_the_same_files() -> None:
+    own, other = flow(), flow(environment="production")
+    again = Workspace.objects.create(name="prod", url=own.pipeline.workspace.url, token_ref="env:NOTHING")
+    spec = {"root_path": "/Shared/app"}
+    Pipeline.objects.filter(pk=other.pipeline_id).update(spec=spec, workspace=again)
+    path = "/Shared/app/common.py"
+    assert [p for p, _ in find_code_users([path], but=own.pipeline)] == [path]
+    Workspace.objects.filter(pk=again.pk).update(url="https://elsewhere")
+    assert not list(find_code_users([path], but=own.pipeline))
 
 
 def test_pipelines_code_is_no_program_of_a_stream(adopt: Adopt, settings: Any, code: Path) -> None:
