@@ -28,6 +28,7 @@ from recovery.strategies.positions import positions
 
 # Steps that write a row once, when the watermark has passed its window.
 WINDOWED = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
+UNGUIDED = RowAmount(rows=None, bound=Bound.UNKNOWN, why="That depends on how far you go back: choose a start.")
 
 
 def judge(facts: Facts) -> Option:
@@ -125,7 +126,7 @@ def _unguided(facts: Facts) -> Blocker | None:
             says=f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put "
             "the old code back (revert) and let it finish that batch, then go back.",
         )
-    if not any(s.start and not sources.nothing_in(s.start.reread) for s in facts.sources):
+    if not _has_start(facts):
         after = format_time(facts.checkpoint.closed_ms or 0)
         of = f"of the windows after {after}, the watermark," if _guarded(facts) else "behind the state"
         return Blocker(
@@ -165,6 +166,11 @@ def _never_late(facts: Facts) -> bool:
     return counted and set(facts.new_code.operators or ()) == {"dedupe"}
 
 
+def _has_start(facts: Facts) -> bool:
+    """Whether a start before the committed position is chosen for a source."""
+    return any(s.start and not sources.nothing_in(s.start.reread) for s in facts.sources)
+
+
 def _new_rows(facts: Facts) -> int | None:
     """Rows that the code writes from empty state; None: only a rehearsal can tell, and there was none."""
     only_dedupe = set(facts.new_code.operators or ()) == {"dedupe"}
@@ -172,6 +178,8 @@ def _new_rows(facts: Facts) -> int | None:
 
 
 def _reread(facts: Facts) -> RowAmount:
+    if not _has_start(facts):
+        return UNGUIDED
     return starts.forecast_reread(facts, "Nothing is read again.")
 
 
@@ -181,6 +189,8 @@ def _start(facts: Facts, reread: RowAmount) -> PlannedStart:
 
 
 def _doubled(facts: Facts) -> RowAmount:
+    if not _has_start(facts):
+        return UNGUIDED
     if _guarded(facts):
         at = format_time(facts.checkpoint.closed_ms or 0)
         why = f"Windows up to {at}, the watermark, are written already and not written again; later ones never were."
@@ -211,6 +221,8 @@ def _doubled(facts: Facts) -> RowAmount:
 
 def _lost(facts: Facts) -> RowAmount:
     """Rows of the state that lie before the start are not read; no one can count them without reading them."""
+    if not _has_start(facts):
+        return UNGUIDED
     found = starts.forecast_lost(facts)
     if found.rows != 0:
         return found.loosened()

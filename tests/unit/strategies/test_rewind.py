@@ -217,6 +217,13 @@ def test_rewind_that_makes_no_sense_says_what_to_take(changes: dict[str, Any], w
     assert not option.recommended
 
 
+@pytest.mark.parametrize("operators", [(SUM,), ("dedupe",)], ids=["windows", "dedupe"])
+def test_before_a_start_is_chosen_no_number_is_known(operators: tuple[str, ...]) -> None:
+    forecast = judged(going(operators, at="10")).forecast
+    amounts = (forecast.lost, forecast.doubled, forecast.reread)
+    assert {(amount.rows, amount.bound) for amount in amounts} == {(None, Bound.UNKNOWN)}
+
+
 def test_a_batch_that_only_the_table_has_finished_has_to_be_finished_first() -> None:
     from tests.unit.strategies.test_side_by_side import half_done
 
