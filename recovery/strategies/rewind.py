@@ -28,7 +28,9 @@ from recovery.strategies.positions import positions
 
 # Steps that write a row once, when the watermark has passed its window.
 WINDOWED = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
-UNGUIDED = RowAmount(rows=None, bound=Bound.UNKNOWN, why="That depends on how far you go back: choose a start.")
+UNGUIDED = RowAmount(
+    rows=None, bound=Bound.UNKNOWN, why="That depends on how far you go back: choose a start."
+)
 
 
 def judge(facts: Facts) -> Option:

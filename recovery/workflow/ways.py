@@ -11,7 +11,7 @@ from recovery.approvals.rules import count_people, strategy_allowed
 from recovery.approvals.selectors import rule_for
 from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Diagnosis
-from recovery.contracts.names import ChangeIntent, Strategy
+from recovery.contracts.names import ChangeIntent, Strategy, name_strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.positions import PositionChange
 from recovery.contracts.ways import Readability, WaitAdvice, WaitKind, WayBack, WayBlocker, WayOut, Ways
@@ -22,6 +22,7 @@ from recovery.pipelines import retention
 from recovery.pipelines.retention import RetentionState
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all
+from recovery.strategies.deciding import is_harmless
 from recovery.strategies.effort import measure_all
 from recovery.strategies.recommending import decision
 from recovery.strategies.turning import ASK_FIRST, list_changes
@@ -30,7 +31,14 @@ from recovery.workflow.gather import gather
 from recovery.workflow.journal import trying_flow
 
 SAY_FIRST: Final = "It depends on whether the change was meant, and no one has answered. Answer first."
+NOT_COUNTED: Final = "Rows are not counted yet."
 NONE_FREE: Final = "No strategy that can run here is free of a cost to accept."
+NOT_AS_ANSWERED: Final = (
+    "Only {names} can run here without a cost, and it is not what you answered about the change."
+)
+ONLY_WITHOUT_RULE: Final = (
+    "Only {names} can run here without a cost, and it does more than this failure needs."
+)
 STANDINGS: Final = {
     RetentionState.GONE: Readability.GONE,
     RetentionState.DUE: Readability.KEPT,
@@ -148,7 +156,7 @@ def build_ways(
         recommended=_named(decided.strategy),
         runner_up=_named(decided.runner_up),
         rule=decided.rule or None,
-        because=decided.because or _why_none(asks, meant),
+        because=decided.because or _why_none(options, asks, meant),
         would_change=list_changes(options, diagnosis, meant),
         options=tuple(_way(option) for option in options),
         answers=_answers(flow, options, asks=asks, advised=asks and meant in (None, ChangeIntent.UNKNOWN)),
@@ -159,10 +167,18 @@ def _named(strategy: str) -> Strategy | None:
     return Strategy(strategy) if strategy else None
 
 
-def _why_none(asks: bool, meant: ChangeIntent | None) -> str:
+def _why_none(options: Sequence[Option], asks: bool, meant: ChangeIntent | None) -> str:
     if asks and meant is None:
         return SAY_FIRST
-    return ASK_FIRST if asks and meant is ChangeIntent.UNKNOWN else NONE_FREE
+    if asks and meant is ChangeIntent.UNKNOWN:
+        return ASK_FIRST
+    if not options:
+        return NOT_COUNTED
+    free = [option for option in options if is_harmless(option)]
+    if not free:
+        return NONE_FREE
+    names = " and ".join(name_strategy(option.strategy) for option in free)
+    return (NOT_AS_ANSWERED if asks else ONLY_WITHOUT_RULE).format(names=names)
 
 
 def _way(option: Option) -> WayOut:

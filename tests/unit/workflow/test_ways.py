@@ -8,7 +8,16 @@ from recovery.contracts.diagnosis import Advice, Diagnosis
 from recovery.contracts.names import ChangeIntent
 from recovery.contracts.ways import Readability
 from recovery.models import Recovery
-from recovery.workflow.ways import build_ways, find_deadline, ways_of
+from recovery.workflow.ways import (
+    ASK_FIRST,
+    NONE_FREE,
+    NOT_AS_ANSWERED,
+    NOT_COUNTED,
+    SAY_FIRST,
+    build_ways,
+    find_deadline,
+    ways_of,
+)
 from tests import factories as f
 
 pytestmark = pytest.mark.django_db
@@ -65,3 +74,29 @@ def test_the_answer_of_the_recovery_decides_what_is_recommended() -> None:
     Recovery.objects.filter(pk=recovery.pk).update(choices={"meant": ChangeIntent.NO.value})
     recovery.refresh_from_db()
     assert ways_of(recovery).recommended == "revert"
+
+
+@pytest.mark.parametrize(
+    ("strategies", "meant", "because"),
+    [
+        (("continue", "revert"), None, SAY_FIRST),
+        (("continue", "revert"), ChangeIntent.UNKNOWN, ASK_FIRST),
+        (("revert",), ChangeIntent.YES, NOT_AS_ANSWERED.format(names="revert")),
+        (("continue",), ChangeIntent.NO, NOT_AS_ANSWERED.format(names="continue")),
+        ((), ChangeIntent.YES, NOT_COUNTED),
+    ],
+)
+def test_why_nothing_is_recommended_is_true_of_every_strategy_beside_it(
+    strategies: tuple[str, ...], meant: ChangeIntent | None, because: str
+) -> None:
+    options = [f.judged_option(name) for name in strategies]
+    asked = f.at_offset(f.failed_flow()).diagnosis_value
+    found = build_ways(f.failed_flow(), options, asked, meant, at=None, recovery=None)
+    assert (found.recommended, found.because) == (None, because)
+
+
+def test_a_cost_of_every_strategy_is_why_nothing_is_recommended() -> None:
+    costly = f.judged_option("continue", forecast={"lost": f.amount(3, why="Gone.")})
+    asked = f.at_offset(f.failed_flow()).diagnosis_value
+    found = build_ways(f.failed_flow(), [costly], asked, ChangeIntent.YES, at=None, recovery=None)
+    assert (found.recommended, found.because) == (None, NONE_FREE)
