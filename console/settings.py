@@ -238,6 +238,7 @@ CELERY_TASK_ROUTES = {
     "recovery.workflow.tasks.seal_plan": {"queue": "probes"},
     "recovery.audit.tasks.verify_daily": {"queue": "probes"},  # a minute for a million entries
     "recovery.audit.tasks.check_asked": {"queue": "probes"},
+    "recovery.pipelines.tasks.look_at_flow": {"queue": "probes"},
     "recovery.pipelines.tasks.look_at_workspace": {"queue": "probes"},
     "recovery.pipelines.tasks.test_workspace": {"queue": "probes"},
     "recovery.workflow.tasks.learn_sources": {"queue": "probes"},

@@ -6,7 +6,7 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from recovery.models import Workspace
+from recovery.models import Flow, Workspace
 from recovery.pipelines import looks
 from recovery.pipelines.inventory import due_workspaces, refresh
 from recovery.pipelines.locks import only_look, only_poll
@@ -69,3 +69,9 @@ def look_at_workspace(workspace_id: int) -> None:
     with only_look(workspace_id) as mine:
         if mine:
             looks.look_round(workspace_id)
+
+
+@shared_task
+def look_at_flow(flow_id: int) -> None:
+    """Look at the unread input of one flow now: its recovery has just ended."""
+    looks.look(Flow.objects.select_related("pipeline__workspace").get(pk=flow_id))

@@ -22,7 +22,7 @@ from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.pipelines.errors import is_passing
 from recovery.pipelines.events import when
-from recovery.pipelines.tasks import poll_workspace
+from recovery.pipelines.tasks import look_at_flow, poll_workspace
 from recovery.verification.words import headline
 from recovery.workflow import broker, joining, probing, repeating, watches
 from recovery.workflow.beat import FenceLost, Watch
@@ -266,8 +266,9 @@ def end(recovery: Recovery, state: str, says: str, **values: Any) -> None:
     before = recovery.state
     move(recovery, state, reason=says, **values)
     note("recovery.end", recovery, says, before={"state": before}, after={"state": state})
-    # the flow's page shall not call it failed until the next poll
+    # the flow's page shall not call it failed until the next poll, nor show what waited before
     broker.send_on_commit(poll_workspace, recovery.flow.pipeline.workspace_id)
+    broker.send_on_commit(look_at_flow, recovery.flow_id)
 
 
 def void_plan(step: Step, void: PlanVoid) -> None:

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from django.utils import timezone
 
 from recovery.models import Flow
-from recovery.pipelines import inputs, looks
+from recovery.pipelines import inputs, looks, tasks
 from recovery.pipelines.retention import RetentionState
 from recovery.sources.live import file_source_facts
 from tests.checkpoint_builder import Built, input_uri
@@ -47,6 +47,11 @@ def test_files_that_wait_are_counted_and_nothing_takes_them(arriving: Flow) -> N
     assert (row.label.startswith("2 read"), "000001.json (log entry 1)" in row.label) == (True, True)
     assert judged(arriving) is RetentionState.SAFE
     assert told() == []
+
+
+def test_a_look_at_one_flow_counts_what_waits_there_now(arriving: Flow) -> None:
+    tasks.look_at_flow(arriving.pk)
+    assert arriving.sources.get().unread["files"]["value"] == 2
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import AuditEntry, Recovery, Step
-from recovery.pipelines.tasks import poll_workspace
+from recovery.pipelines.tasks import look_at_flow, poll_workspace
 from recovery.plans.values import Drift
 from recovery.workflow import engine, tasks
 from recovery.workflow.beat import FenceLost, Watch
@@ -308,11 +308,13 @@ def test_a_stopped_run_can_still_be_rolled_back(monkeypatch: Any, woken: list[An
 
 
 @pytest.mark.parametrize("ends", ["succeeded", "rolled_back"])
-def test_when_a_recovery_has_ended_the_inventory_is_asked_for_at_once(
+def test_when_a_recovery_has_ended_inventory_and_unread_input_are_asked_for_at_once(
     monkeypatch: Any, woken: list[Any], committing: Any, ends: str
 ) -> None:
     asked: list[int] = []
+    looked: list[int] = []
     monkeypatch.setattr(poll_workspace, "delay", asked.append)
+    monkeypatch.setattr(look_at_flow, "delay", looked.append)
     kind = "verify" if ends == "succeeded" else "rollback"
     row, step = running((kind,), state="running" if kind == "verify" else "needs_attention")
     use(monkeypatch, kind, lambda context: {"measured": {"verified": True, "criteria": []}})
@@ -320,4 +322,4 @@ def test_when_a_recovery_has_ended_the_inventory_is_asked_for_at_once(
         engine.run_step(step.pk, step.fence)
     row.refresh_from_db()
     assert row.state == ends
-    assert asked == [row.flow.pipeline.workspace_id]
+    assert (asked, looked) == ([row.flow.pipeline.workspace_id], [row.flow_id])
