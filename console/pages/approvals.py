@@ -149,6 +149,8 @@ def approval_panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str
     request = selectors.request_of(plan)
     given = list(request.votes.all()) if request is not None else []
     able = selectors.names_of_approvers(standing.rule, request, plan)
+    voted = {vote.voter for vote in given if vote.voided_at is None}
+    own = set() if standing.rule.requester_may_vote else {by.name}
     return {
         "rule": standing.rule,
         "rule_lines": approving.rule_lines(standing.rule),
@@ -159,7 +161,8 @@ def approval_panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str
         "votes": approving.vote_rows(given, standing.asked, able, Voter(by.name, by.user_id), now)
         if standing.asked
         else [],
-        "able": [name for name in able if standing.rule.requester_may_vote or name != by.name],
+        "able": [name for name in able if name not in voted | own],
+        "waits_for_votes": request is None or approving.state_by_clock(request, now) == "open",
     }
 
 

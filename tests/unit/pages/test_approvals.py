@@ -90,6 +90,17 @@ def test_a_plan_is_asked_for_in_review_and_waits_visibly() -> None:
     assert (refused.status_code, refusal(refused)) == (409, "needs_approval")
 
 
+def test_review_names_who_may_still_vote_and_no_one_once_it_is_decided() -> None:
+    row = factories.asked()
+    voters = [signed_in(factories.person("approver", name)) for name in ("ann", "bob")]
+    client, review = signed_in(factories.person("responder")), f"/recoveries/{row.pk}/review"
+    assert {"ann", "bob"} <= set(asked(client, review).one("may-vote").text.split(", "))
+    vote(voters[0], row)
+    assert "ann" not in asked(client, review).one("may-vote").text.split(", ")
+    vote(voters[1], row)
+    assert "may-vote" not in asked(client, review).codes
+
+
 def test_a_plan_that_changed_while_it_was_read_is_not_asked_for() -> None:
     row = factories.planned(factories.incident("staging"))
     client = signed_in(factories.person("responder"))
