@@ -9,6 +9,7 @@ from typing import Any, Final
 from console.presenters import words
 from console.presenters.status import Badge
 from recovery.contracts.choices import PositionsAnswer, StartChoice
+from recovery.contracts.names import name_strategy
 from recovery.contracts.positions import (
     DroppedSource,
     InputBetween,
@@ -298,7 +299,7 @@ def command_line(recovery: Any, looked: Mapping[str, StartChoice], costs: positi
     ]
     arguments += [f"--confirm {shlex.quote(key)}" for key in recovery.chosen.confirmed]
     arguments += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
-    strategy = recovery.chosen.strategy or "continue"
+    strategy = name_strategy(recovery.chosen.strategy or "continue")
     return " ".join(["bin/manage plan", recovery.label, "--strategy", strategy, *arguments])
 
 

@@ -251,7 +251,7 @@ def _next_after_failure(recovery: Recovery) -> str:
     way = further.find_way(recovery)
     if way is None:
         return f"Next: {resume}"
-    plan = f"bin/manage plan {label} --strategy {way.strategy}"
+    plan = f"bin/manage plan {label} --strategy {name_strategy(way.strategy)}"
     return f"Next: {plan} plans a correction of the {way.says}, once. Or {resume}"
 
 

@@ -435,5 +435,7 @@ def test_the_same_on_the_command_line_accepts_what_the_page_asks_to_accept(respo
     assert "--position 0=earliest --accept-" in said
     Recovery.objects.filter(pk=of.pk).update(choices={**choices(of), "confirmed": ["0->1"]})
     assert " --confirm '0->1'" in plain(text(responder, address(of)))
+    back = p.at_committed(f.flow(name="main.db.back", state="failed"), strategy="rewind")
+    assert f"{back.label} --strategy reread" in plain(text(responder, address(back)))
     free = plain(text(responder, address(p.at_committed(f.flow(name="main.db.other", state="failed")))))
     assert "--accept-" not in free
