@@ -224,6 +224,11 @@ def _refuse_unknown_pairs(keys: Sequence[str], mapping: SourceMapping | None) ->
     """Before the facts are there (commands) only the form of a key is known; sealing compares it then."""
     known = None if mapping is None else mapping.confirmable
     unknown = [key for key in keys if not PAIR.fullmatch(key) or (known is not None and key not in known)]
+    if unknown and known == () and all(PAIR.fullmatch(key) for key in unknown):
+        raise Refused(
+            f"{', '.join(unknown)} needs no confirmation: every source goes on as itself. Leave it out.",
+            code="nothing_to_confirm",
+        )
     if unknown:
         there = ", ".join(known or ()) or "old->new, or old-> for one that is dropped"
         raise Refused(f"{', '.join(unknown)} cannot be confirmed. Confirm: {there}.", code="no_pair")

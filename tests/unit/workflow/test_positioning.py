@@ -213,15 +213,24 @@ def test_what_is_confirmed_about_sources_is_saved_audited_and_dropped_with_the_s
     assert "confirmed" not in of.choices
 
 
-@pytest.mark.parametrize(("key", "known"), [("0", None), ("->1", None), ("0->1", ["1->0"]), ("0->1", [])])
-def test_only_a_proposal_that_was_made_can_be_confirmed(key: str, known: list[str] | None) -> None:
+@pytest.mark.parametrize(
+    ("key", "known", "code"),
+    [
+        ("0", None, "no_pair"),
+        ("->1", None, "no_pair"),
+        ("0->1", ["1->0"], "no_pair"),
+        ("0", [], "no_pair"),
+        ("0->0", [], "nothing_to_confirm"),
+    ],
+)
+def test_only_a_proposal_that_was_made_can_be_confirmed(key: str, known: list[str] | None, code: str) -> None:
     of = row()
     if known is not None:
         asks = {"certainty": "likely", "why": "", "confirm": "Is it?"}
         pairs = [{"old": k[0], "new": k[3], **asks} for k in known]
         option = f.option("continue", mapping={"pairs": pairs, "unconfirmed": []})
         Recovery.objects.filter(pk=of.pk).update(facts={"status": "ready", "options": [option]})
-    with refused("no_pair", Refused):
+    with refused(code, Refused):
         choose(of.pk, confirmed=[key], by=RESPONDER)
 
 
