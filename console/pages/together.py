@@ -35,12 +35,13 @@ class JointRow:
 
 @dataclass(frozen=True)
 class JointPanel:
-    """The joint plan that a page's plan is part of."""
+    """The joint plan that a page's plan is part of. `emptied`: the tables that its update empties, short."""
 
     label: str
     hash: str
     rows: list[JointRow]
     tables: tuple[str, ...]
+    emptied: tuple[str, ...]
 
 
 def panel_of(plan: Plan | None) -> JointPanel | None:
@@ -60,7 +61,8 @@ def panel_of(plan: Plan | None) -> JointPanel | None:
         )
         for member in joining.plans_of(joint)
     ]
-    return JointPanel(joint.label, joint.hash, rows, joint.contents.refresh)
+    emptied = tuple(table.rpartition(".")[2] for table in joint.contents.full_refresh)
+    return JointPanel(joint.label, joint.hash, rows, joint.contents.tables, emptied)
 
 
 def contents_of(plan: Plan) -> JointBody | None:

@@ -21,9 +21,11 @@ JOINABLE = frozenset(
         Strategy.PRIME,
         Strategy.REWIND,
         Strategy.REPLAY,
+        Strategy.FULL_REFRESH,
     }
 )
-"""Strategies whose one update reads on. The others empty a table or a checkpoint by it, or start none."""
+"""Strategies whose update can be shared. The others start none, begin again beside rows that stay, or write rows of a
+backup after it."""
 
 
 class JoinedPlan(Value):
@@ -53,3 +55,10 @@ class JointBody(Value):
     first."""
     refresh: tuple[str, ...]
     """The tables that its one update selects: those of all its plans."""
+    full_refresh: tuple[str, ...] = ()
+    """The tables that its one update empties and reads again."""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """All that its one update writes."""
+        return (*self.refresh, *self.full_refresh)

@@ -23,9 +23,9 @@ class UpdateArgs(Value):
     """What the one update of a rerun or a refresh is asked for. Only what is set is stored."""
 
     full_refresh: tuple[str, ...] = ()
-    """Tables that it empties and reads again; with them it updates nothing else."""
+    """Tables that it empties and reads again."""
     refresh: tuple[str, ...] = ()
-    """Tables that it updates; (): the whole pipeline."""
+    """Tables that it updates; () without `full_refresh`: the whole pipeline."""
     reset: tuple[str, ...] = ()
     """Flows that get an empty checkpoint."""
     flows: tuple[str, ...] = ()

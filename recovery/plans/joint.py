@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from recovery.contracts import codec
 from recovery.contracts.joint import JOINABLE, JOINT_SCHEMA, JoinedPlan, JointBody
-from recovery.contracts.names import StepKind, name_strategy
+from recovery.contracts.names import CORRECTING, StepKind, Strategy, name_strategy
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.steps import UpdateArgs
 
@@ -18,7 +18,9 @@ class JointRefusalCode(StrEnum):
     OTHER_PIPELINE = "other_pipeline"
     SAME_TABLE = "same_table"
     READS_THE_OTHER = "reads_the_other"
-    STRATEGY_ALONE = "strategy_alone"
+    STARTS_NO_UPDATE = "starts_no_update"
+    FILLS_BACK = "fills_back"
+    KEEPS_ROWS = "keeps_rows"
     WHOLE_PIPELINE = "whole_pipeline"
     OTHER_CODE = "other_code"
 
@@ -76,14 +78,27 @@ def _alone(plans: Sequence[PlanBody]) -> JointRefusal | None:
     solo = next((plan for plan in plans if plan.strategy not in JOINABLE), None)
     if solo is None:
         return None
+    named = f"{name_strategy(solo.strategy)} of {solo.flow}"
+    if solo.strategy in CORRECTING:
+        return JointRefusal(
+            JointRefusalCode.STARTS_NO_UPDATE,
+            f"{named} starts no update that it could share. Run it alone, before the others or after them.",
+        )
+    if solo.strategy == Strategy.BACKFILL:
+        return JointRefusal(
+            JointRefusalCode.FILLS_BACK,
+            f"{named} runs alone: it empties its table and fills rows back from a backup. Run it after the others; or "
+            "choose full-refresh if no row has to be filled back.",
+        )
     return JointRefusal(
-        JointRefusalCode.STRATEGY_ALONE,
-        f"{name_strategy(solo.strategy)} runs alone: {solo.flow} needs another strategy, or a recovery after this one.",
+        JointRefusalCode.KEEPS_ROWS,
+        f"{named} runs alone: it reads everything again beside the rows of its table. Run it after the others; or "
+        "choose full-refresh, which empties the table first.",
     )
 
 
 def _whole(plans: Sequence[PlanBody]) -> JointRefusal | None:
-    whole = next((plan for plan in plans if not _selected(plan)), None)
+    whole = next((plan for plan in plans if _is_of_pipeline(read_update(plan))), None)
     if whole is None:
         return None
     return JointRefusal(
@@ -122,21 +137,26 @@ def _reading(plans: Sequence[PlanBody], reads: Mapping[str, Collection[str]]) ->
     return None
 
 
-def _selected(plan: PlanBody) -> tuple[str, ...]:
-    """The tables that the plan's own rerun selects."""
+def read_update(plan: PlanBody) -> UpdateArgs:
+    """What the plan's own rerun asks its update for."""
     args = next((step.args for step in plan.steps if step.kind is StepKind.RERUN), {})
-    return codec.read(UpdateArgs, args).refresh
+    return codec.read(UpdateArgs, args)
+
+
+def _is_of_pipeline(update: UpdateArgs) -> bool:
+    return not (update.refresh or update.full_refresh)
 
 
 def build_joint(plans: Sequence[tuple[str, PlanBody]]) -> JointBody:
     """The contents of a joint plan of these plans, each with its hash, in this order."""
     bodies = [body for _, body in plans]
-    selected = dict.fromkeys(table for body in bodies for table in _selected(body))
+    updates = [read_update(body) for body in bodies]
     return JointBody(
         schema_number=JOINT_SCHEMA,
         workspace=bodies[0].workspace,
         environment=bodies[0].environment,
         pipeline=bodies[0].pipeline,
         plans=tuple(JoinedPlan(recovery=b.recovery, flow=b.flow, plan=digest) for digest, b in plans),
-        refresh=tuple(selected),
+        refresh=tuple(dict.fromkeys(table for update in updates for table in update.refresh)),
+        full_refresh=tuple(dict.fromkeys(table for update in updates for table in update.full_refresh)),
     )

@@ -13,7 +13,10 @@ from typing import Final
 from django.utils import timezone
 
 from recovery.approvals.selectors import plan_in_force
+from recovery.contracts import codec
 from recovery.contracts.names import StepKind
+from recovery.contracts.results import UpdateResult
+from recovery.contracts.steps import UpdateArgs
 from recovery.errors import Refused
 from recovery.models import JointPlan, Plan, Recovery, Step
 from recovery.plans.values import Drift
@@ -64,6 +67,20 @@ def rerun_of(recovery: Recovery) -> Step | None:
     joint = joint_of(recovery)
     steps = recovery.steps if joint is None else lead_of(joint).steps
     return steps.filter(kind=StepKind.RERUN).first()
+
+
+def read_update(step: Step) -> UpdateArgs:
+    """What the update of this step is asked for: of plans that run together, by all of them."""
+    joint = joint_of_plan(step.plan)
+    if joint is None or step.kind != StepKind.RERUN:
+        return codec.read(UpdateArgs, step.args)
+    return UpdateArgs(refresh=joint.contents.refresh, full_refresh=joint.contents.full_refresh)
+
+
+def may_have_emptied(plan: Plan, rerun: Step) -> bool:
+    """Whether the update of this step has begun to empty the plan's table, or may have."""
+    empties = plan.contents.dataset in read_update(rerun).full_refresh
+    return empties and codec.read(UpdateResult, rerun.result).may_have_run
 
 
 def lock_members(joint: JointPlan) -> list[Recovery]:

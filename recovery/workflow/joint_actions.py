@@ -70,11 +70,16 @@ def roll_back_joint(*, joint_id: int, by: Actor, reason: str) -> Step:
 
 def _rollback_refusal(recovery: Recovery) -> str | None:
     """Why it cannot be undone. Of a flow that none of its steps has changed there is nothing to undo, until the shared
-    update has written its table: then it would be called rolled back over rows that stay."""
+    update has written its table: then it would be called rolled back over rows that stay, or over an empty table."""
+    plan, rerun = plan_of(recovery), joining.rerun_of(recovery)
     try:
+        if plan is not None and rerun is not None and joining.may_have_emptied(plan, rerun):
+            return (
+                f"The shared update empties {plan.contents.dataset} and may have begun; nothing brings its rows back. "
+                "Resume it."
+            )
         if rollback.has_changed(recovery):
             return rollback.refusal(recovery)
-        rerun = joining.rerun_of(recovery)
         if rerun is None or rerun.state != "done":
             return None
         return "The shared update has run, and what it committed for this flow stays. Resume it, or skip its proof."

@@ -14,8 +14,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.audit.actions import append_entry
-from recovery.contracts import codec
-from recovery.contracts.steps import UpdateArgs
 from recovery.models import Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.workflow import broker, joining
@@ -71,7 +69,7 @@ def is_harmless(step: Step, *, acted: bool) -> bool:
     attempt come to its first effect?"""
     if step.kind == "rollback":
         return False
-    if step.kind in STARTING and not codec.read(UpdateArgs, step.args).is_reset:
+    if step.kind in STARTING and not joining.read_update(step).is_reset:
         return True
     return step.kind in READING or not acted
 

@@ -73,6 +73,19 @@ def joined(
     return join_plans(recovery_ids=[row.pk for row in made], by=by), made
 
 
+def joined_emptying() -> tuple[JointPlan, list[Recovery]]:
+    """Two flows sealed together: the first reads on, the second is refreshed in full, with neither patch nor seed."""
+    made = planned_flows(count=1)
+    other = recovery("planned", flow=second_flow(made[0].flow))
+    plan = seal_plan_of(other, ("stop", "backup", "rerun", "verify"), strategy="full-refresh")
+    args = {"full_refresh": [other.flow.dataset]}
+    next(step for step in plan.body["steps"] if step["kind"] == "rerun")["args"] = args
+    plan.save()
+    other.steps.filter(kind="rerun").update(args=args)
+    rows = [*made, other]
+    return join_plans(recovery_ids=[row.pk for row in rows], by=RESPONDER), rows
+
+
 def states(*rows: Recovery) -> list[str]:
     """The state of each, as it is stored now."""
     for row in rows:

@@ -101,7 +101,7 @@ def _start(context: Context) -> str:
         backups.refuse_moved_table(context.plan, may_have_run=before.may_have_run)
     together, there = {}, _list_inputs(context.flow, contents)
     if (joint := joining.joint_of_plan(context.step.plan)) is not None:
-        body = selected(joint.contents.refresh)
+        body = _selection(joining.read_update(context.step))
         others = [plan for plan in joining.plans_of(joint) if plan.pk != context.plan.pk]
         together = {p.recovery.label: _list_inputs(p.recovery.flow, p.contents) for p in others}
     # last of all, and again at each attempt: who mended a cause may have mended it in the code
@@ -179,10 +179,9 @@ def _note(context: Context, update_id: str) -> None:
 
 
 def _selection(args: UpdateArgs) -> dict[str, list[str]]:
-    if args.full_refresh:
-        return {"full_refresh_selection": list(args.full_refresh)}
+    emptied = {"full_refresh_selection": list(args.full_refresh)} if args.full_refresh else {}
     reset = {"reset_checkpoint_selection": list(args.reset)} if args.reset else {}
-    return selected(args.refresh) | reset
+    return selected(args.refresh) | emptied | reset
 
 
 def selected(tables: Sequence[str]) -> dict[str, list[str]]:
@@ -289,7 +288,7 @@ def probe(step: Step) -> ProbeOutcome:
             )
         update_id = found.own or None
     # what a reset or a full refresh may have thrown away is a person's to judge
-    harmless = "not_done" if codec.read(UpdateArgs, step.args).is_reset else "repeat"
+    harmless = "not_done" if joining.read_update(step).is_reset else "repeat"
     if update_id is None:
         return ProbeOutcome(
             harmless, [saw(True, f"No {flow.pipeline.workspace.run_noun} was started by this step.")]

@@ -19,10 +19,18 @@ from recovery.plans.values import Drift
 from recovery.strategies.base import checkpoint_watched, table_watched
 from recovery.verification.checks import nothing_else_changed
 from recovery.verification.evidence import Evidence
-from recovery.workflow import actions, engine, joining, joint_actions, refreshed
+from recovery.workflow import actions, engine, joining, joint_actions, refreshed, repeating
 from recovery.workflow.steps import rerun, verify
 from recovery.workflow.steps.base import PlanVoid, StepWait
-from tests.factories.joint import joined, planned_flows, seal_plan_of, second_flow, states, step_of
+from tests.factories.joint import (
+    joined,
+    joined_emptying,
+    planned_flows,
+    seal_plan_of,
+    second_flow,
+    states,
+    step_of,
+)
 from tests.refusals import refused
 from tests.unit.workflow.joint_runs import Run, Updates, execute, names, rerun_of
 from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, recovery
@@ -144,10 +152,10 @@ def _reads_the_other() -> list[Recovery]:
         (_other_code, "other_code"),
         (_other_settings, "other_code"),
         (_other_patch, "other_code"),
-        *(
-            (_strategy(s), "strategy_alone")
-            for s in ("top-up", "deduplicate", "full-refresh", "backfill", "empty")
-        ),
+        (_strategy("top-up"), "starts_no_update"),
+        (_strategy("deduplicate"), "starts_no_update"),
+        (_strategy("backfill"), "fills_back"),
+        (_strategy("empty"), "keeps_rows"),
         (_one_table, "same_table"),
         (_whole_pipeline, "whole_pipeline"),
         (_reads_the_other, "reads_the_other"),
@@ -446,3 +454,26 @@ def test_a_recovery_that_takes_another_plan_leaves_the_joint_one(runs: Run) -> N
     seal_plan_of(rows[1])
     with refused("left_joint"):
         execute(joint)
+
+
+def test_one_update_reads_one_table_on_and_empties_another(monkeypatch: Any) -> None:
+    joint, rows = joined_emptying()
+    kept, emptied = (row.flow.dataset for row in rows)
+    assert (joint.contents.refresh, joint.contents.full_refresh) == ((kept,), (emptied,))
+    asked: list[Any] = []
+    monkeypatch.setattr(rerun, "_list_inputs", lambda flow, contents: {})
+    monkeypatch.setattr(rerun.reviewed, "require_workspace_unchanged", lambda *args, **named: None)
+    monkeypatch.setattr(rerun, "start", lambda context, body, **noted: asked.append(body))
+    context: Any = rerun_of(rows[0])
+    context.contents, context.flow = rows[0].plans.get().contents, rows[0].flow
+    context.client, context.pipeline_id = None, "p"
+    rerun._start(context)
+    assert asked == [{"refresh_selection": [kept], "full_refresh_selection": [emptied]}]
+
+
+@pytest.mark.parametrize(("make", "harmless"), [(joined, True), (joined_emptying, False)])
+def test_a_shared_update_that_empties_a_table_of_any_plan_is_never_repeated_by_itself(
+    make: Callable[[], tuple[JointPlan, list[Recovery]]], harmless: bool
+) -> None:
+    _, rows = make()
+    assert repeating.is_harmless(step_of(rows[0], "rerun"), acted=True) is harmless

@@ -1,5 +1,6 @@
 """Plans that run together go back together, from the last to the first, or not at all."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,15 @@ from recovery.models import Flow, JointPlan, Recovery, Step
 from recovery.planning.actions import join_plans
 from recovery.workflow import joint_actions
 from recovery.workflow.steps import rollback
-from tests.factories.joint import joined, planned_flows, seal_plan_of, second_flow, states, step_of
+from tests.factories.joint import (
+    joined,
+    joined_emptying,
+    planned_flows,
+    seal_plan_of,
+    second_flow,
+    states,
+    step_of,
+)
 from tests.refusals import refused
 from tests.unit.workflow.joint_runs import Run, Updates, execute, names
 from tests.unit.workflow.rows import RESPONDER, recovery
@@ -100,6 +109,22 @@ def test_a_flow_that_no_update_wrote_goes_back_with_the_others(runs: Run, undoab
     joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
     runs.to_rest()
     assert states(*rows) == ["rolled_back", "rolled_back"]
+
+
+@pytest.mark.parametrize(("began", "then"), [(False, ["rolled_back"] * 2), (True, ["needs_attention"] * 2)])
+def test_once_the_update_may_have_emptied_a_table_none_of_them_goes_back(
+    runs: Run, undoable: dict[str, str], began: bool, then: list[str]
+) -> None:
+    joint, rows = joined_emptying()
+    runs.fails[rows[0].label, "rerun"] = Refused("It failed.")
+    execute(joint)
+    runs.to_rest()
+    kept = UpdateResult(updates=("u-1",), ended="u-1") if began else UpdateResult()
+    Step.objects.filter(recovery=rows[0], kind="rerun").update(result=codec.to_read_json(kept))
+    with refused("not_undoable") if began else nullcontext():
+        joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
+    runs.to_rest()
+    assert states(*rows) == then
 
 
 def test_code_that_has_run_is_not_undone_though_the_flow_did_not_take_the_update_over_yet() -> None:
