@@ -2,7 +2,8 @@
 
 from console.api import fields
 from console.api.base import Body
-from recovery.models import JointPlan
+from console.api.recoveries import describe_votes
+from recovery.models import JointPlan, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.planning import actions as planning
 from recovery.workflow import by_hand
@@ -16,17 +17,20 @@ def join_plans(body: Body, by: Actor) -> tuple[int, Body]:
     """
     fields.allow_only(body, ("recoveries",))
     members = [recovery_or_404(label, by) for label in fields.read_texts(body, "recoveries")]
-    return 201, _show_joint(planning.join_plans(recovery_ids=[member.pk for member in members], by=by))
+    return 201, describe_joint(planning.join_plans(recovery_ids=[member.pk for member in members], by=by))
 
 
 def show_joint(body: Body, by: Actor, joint: str) -> tuple[int, Body]:
-    """Its hash, and each recovery with its plan as `plan --json` prints it, and its state."""
+    """Its hash, and each recovery with its plan as `plan --json` prints it, its votes and its state."""
     fields.allow_only(body, ())
-    return 200, _show_joint(joint_or_404(joint, by))
+    return 200, describe_joint(joint_or_404(joint, by))
 
 
-def _show_joint(joint: JointPlan) -> Body:
-    shown = by_hand.describe_joint(
-        joint, lambda recovery, plan: {**by_hand.planned(recovery, plan), "state": recovery.state}
-    )
-    return dict(shown)
+def describe_joint(joint: JointPlan) -> Body:
+    """The joint plan, with each recovery, its plan, state and votes."""
+
+    def describe_plan(recovery: Recovery, plan: Plan) -> Body:
+        shown = by_hand.planned(recovery, plan)
+        return {**shown, "state": recovery.state, "approvals": describe_votes(recovery, plan)}
+
+    return dict(by_hand.describe_joint(joint, describe_plan))

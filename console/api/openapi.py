@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.urls import URLPattern
 
-from console.api import joint_plans, recoveries, refreshes, streams, workspaces
+from console.api import joint_plans, recoveries, refreshes, runs, streams, workspaces
 from console.api.base import Act, Body, acts_of
 from recovery.people.roles import ENVIRONMENTS, Actor
 from recovery.streams.actions import RUNNERS
@@ -37,6 +37,15 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
         **CHOSEN,
     },
     joint_plans.join_plans: {"recoveries": TEXTS},
+    runs.request_votes: {"plan_hash": TEXT, "reason": TEXT},
+    runs.cast_vote: {
+        "choice": {**TEXT, "enum": ["approve", "reject"]},
+        "plan_hash": TEXT,
+        "reason": TEXT,
+    },
+    runs.start_run: {"plan_hash": TEXT},
+    runs.roll_back: {"reason": TEXT},
+    runs.cancel: {"reason": TEXT},
     refreshes.request_refresh: {"pipeline": TEXT, "flow": TEXT},
     streams.add_stream: {
         "checkpoint": TEXT,
@@ -54,6 +63,11 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
 NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {
     recoveries.open_one: ("pipeline",),
     joint_plans.join_plans: ("recoveries",),
+    runs.request_votes: ("plan_hash",),
+    runs.cast_vote: ("choice", "plan_hash", "reason"),
+    runs.start_run: ("plan_hash",),
+    runs.roll_back: ("reason",),
+    runs.cancel: ("reason",),
     refreshes.request_refresh: ("pipeline",),
     streams.add_stream: ("checkpoint",),
     streams.show_preview: ("checkpoint",),

@@ -8,12 +8,13 @@ from typing import Any
 
 from console.api import fields
 from console.api.base import Body
+from recovery.approvals.selectors import ApprovalState, read_approvals
 from recovery.contracts import codec
 from recovery.contracts.choices import ChoicesChange, StartChoice
 from recovery.contracts.names import Strategy
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
-from recovery.models import Recovery
+from recovery.models import Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.planning import actions as planning
@@ -24,6 +25,7 @@ from recovery.workflow import by_hand, positioning
 from recovery.workflow.reporting import report
 from recovery.workflow.selectors import open_recovery_of, plan_of, recovery_or_404
 from recovery.workflow.studies import LOOK, looked_sources, slot
+from recovery.workflow.transitions import WAITS
 
 CHOSEN = ("strategy", "key", "patch", "meant", "to")
 
@@ -42,13 +44,13 @@ def open_one(body: Body, by: Actor) -> tuple[int, Body]:
     recovery = by_hand.open_or_go_on(
         flow, by=by, again=fields.read_flag(body, "again"), healthy=fields.read_flag(body, "healthy")
     )
-    return (200 if was_open else 201), _show_recovery(recovery)
+    return (200 if was_open else 201), describe_recovery(recovery)
 
 
 def show_recovery(body: Body, by: Actor, label: str) -> tuple[int, Body]:
-    """Its state, steps and proof, the sealed plan as `plan --json` prints it, and how far a sealing is."""
+    """Its state, steps and proof, the sealed plan as `plan --json` prints it, its votes, and how far a sealing is."""
     fields.allow_only(body, ())
-    return 200, _show_recovery(recovery_or_404(label, by))
+    return 200, describe_recovery(recovery_or_404(label, by))
 
 
 def read_report(body: Body, by: Actor, label: str) -> tuple[int, Body]:
@@ -104,7 +106,7 @@ def seal_plan(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     planning.update_choices(recovery_id=recovery.pk, change=change, by=by)
     planning.request_plan(recovery_id=recovery.pk, by=by, accept=accept)
     recovery.refresh_from_db()
-    return 202, _show_recovery(recovery)
+    return 202, describe_recovery(recovery)
 
 
 def _read_change(body: Body, **of_plan: Any) -> ChoicesChange:
@@ -142,7 +144,14 @@ def _requests_by_source(recovery: Recovery, given: list[str]) -> dict[str, Start
     }
 
 
-def _show_recovery(recovery: Recovery) -> dict[str, Any]:
+def describe_votes(recovery: Recovery, plan: Plan) -> ApprovalState | None:
+    """The votes of a plan that has something left to start; None where it has not."""
+    may_start = plan.voided_at is None and recovery.state in (*WAITS, "needs_attention")
+    return read_approvals(recovery, plan) if may_start else None
+
+
+def describe_recovery(recovery: Recovery) -> dict[str, Any]:
+    """Its state, steps and proof, the sealed plan with its votes, and how far a sealing is."""
     sealed, sealing = plan_of(recovery), slot(recovery, "sealing")
     return {
         **by_hand.summary(recovery),
@@ -151,6 +160,7 @@ def _show_recovery(recovery: Recovery) -> dict[str, Any]:
         if sealing
         else None,
         "plan": by_hand.planned(recovery, sealed) if sealed else None,
+        "approvals": describe_votes(recovery, sealed) if sealed else None,
     }
 
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from django.urls import URLPattern, path
 
-from console.api import joint_plans, openapi, refreshes, streams, ways, workspaces
+from console.api import joint_plans, openapi, refreshes, runs, streams, ways, workspaces
 from console.api.base import make_route
 from console.api.recoveries import (
     look_up_positions,
@@ -17,6 +17,7 @@ from console.api.recoveries import (
 from recovery.people.roles import Right
 
 ONE: Final = "api/v1/recoveries/<str:label>"
+JOINT: Final = "api/v1/joint-plans/<str:joint>"
 WORKSPACE: Final = "api/v1/workspaces/<str:workspace>"
 ROUTES: Final[list[URLPattern]] = [
     path("api/v1/openapi.json", make_route(GET=(Right.VIEW, openapi.show_document))),
@@ -30,7 +31,18 @@ ROUTES: Final[list[URLPattern]] = [
     path(f"{ONE}/report", make_route(GET=(Right.VIEW, read_report))),
     path(f"{ONE}/plan", make_route(POST=(Right.RECOVER, seal_plan))),
     path("api/v1/joint-plans", make_route(POST=(Right.RECOVER, joint_plans.join_plans))),
-    path("api/v1/joint-plans/<str:joint>", make_route(GET=(Right.VIEW, joint_plans.show_joint))),
+    path(JOINT, make_route(GET=(Right.VIEW, joint_plans.show_joint))),
+    *(
+        path(f"{planned}/{name}", make_route(POST=act))
+        for planned in (ONE, JOINT)
+        for name, act in (
+            ("request", (Right.RECOVER, runs.request_votes)),
+            ("votes", (Right.APPROVE, runs.cast_vote)),
+            ("start", (Right.RECOVER, runs.start_run)),
+            ("rollback", (Right.RECOVER, runs.roll_back)),
+            ("cancel", (Right.RECOVER, runs.cancel)),
+        )
+    ),
     path("api/v1/refreshes", make_route(POST=(Right.RECOVER, refreshes.request_refresh))),
     path("api/v1/refreshes/<str:ticket>", make_route(GET=(Right.VIEW, refreshes.show_refresh))),
     path(

@@ -45,7 +45,7 @@ def ask_for_votes(
 ) -> ApprovalRequest:
     """What `request_approval` does, inside its try and under the recovery's lock."""
     only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
-    plan = _plan(recovery, plan_hash)
+    plan = starting.require_plan(recovery, seen=plan_hash)
     _refuse(rules.may_ask(selectors.approval_standing(recovery, plan), now))
     rule = selectors.rule_for(recovery.flow.pipeline.environment)
     # given for a request that has ended
@@ -233,7 +233,7 @@ def put_glass(
 ) -> tuple[BreakGlass, ApprovalRefusal]:
     """The broken glass under which the plan may then start, and what stood against it. Under the recovery's lock."""
     only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
-    plan = _plan(recovery, plan_hash)
+    plan = starting.require_plan(recovery, seen=plan_hash)
     by.check(right_to_run(plan), recovery.flow.pipeline.environment)
     standing = selectors.approval_standing(recovery, plan)
     _refuse(rules.may_break_glass(standing, now))
@@ -262,16 +262,6 @@ def tell_glass(
         after={**after, "reason": glass.reason, "environment": environment},
     )
     events.broke_glass(glass.recovery, says, by=by)
-
-
-def _plan(recovery: Recovery, seen: str) -> Plan:
-    plan = selectors.plan_in_force(recovery)
-    if plan is None:
-        raise Refused(f"{recovery.label} has no plan in force. Seal one first.", code="no_plan")
-    if seen and seen != plan.hash:
-        raise Refused(f"The plan changed while you were reading: {plan.hash[:8]} is in force now. Read it first.",
-                      code="stale_plan")  # fmt: skip
-    return plan
 
 
 def _refuse(no: ApprovalRefusal | None) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from recovery.approvals import actions
-from recovery.errors import Refused
 from recovery.models import ApprovalRequest, JointPlan, Recovery
 from recovery.people.roles import Actor, Right
 from recovery.workflow import broker, joining, starting
@@ -23,7 +22,7 @@ def request_joint_approval(
     joint, members = _found(joint_id)
     with trying_together("approval.request", members, by, reason=reason) as attempts:
         held, now = joining.lock_members(joint), timezone.now()
-        _refuse_other(joint, joint_hash)
+        joining.refuse_other_hash(joint, joint_hash)
         return [
             actions.ask_for_votes(recovery, attempted, reason, now, by=by)
             for recovery, attempted in zip(held, attempts, strict=True)
@@ -39,7 +38,7 @@ def vote_on_joint(
     act = "approval.reject" if choice == "reject" else "approval.vote"
     with trying_together(act, members, by, Right.APPROVE, reason=reason) as attempts:
         held = joining.lock_members(joint)
-        _refuse_other(joint, joint_hash)
+        joining.refuse_other_hash(joint, joint_hash)
         voted = []
         for recovery, attempted in zip(held, attempts, strict=True):
             voted.append(actions.vote_on(recovery, attempted, choice, reason.strip(), by=by))
@@ -54,7 +53,7 @@ def break_glass_for_joint(*, joint_id: int, reason: str, joint_hash: str = "", b
     with trying_together("recovery.break_glass", members, by, Right.BREAK_GLASS, reason=reason) as attempts:
         broker.check()
         held, now = joining.lock_members(joint), timezone.now()
-        _refuse_other(joint, joint_hash)
+        joining.refuse_other_hash(joint, joint_hash)
         before = [recovery.state for recovery in held]
         broken = [actions.put_glass(recovery, reason.strip(), now, by=by) for recovery in held]
         starting.start_together(joint, held, by=by)
@@ -70,12 +69,3 @@ def _found(joint_id: int) -> tuple[JointPlan, Sequence[Recovery]]:
 def _is_void(joint: JointPlan) -> bool:
     joint.refresh_from_db()
     return joint.voided_at is not None
-
-
-def _refuse_other(joint: JointPlan, seen: str) -> None:
-    if seen and seen != joint.hash:
-        raise Refused(
-            f"{joint.label} is now {joint.hash[:8]}, which is not what you read, so nothing was counted. Read it "
-            "first.",
-            code="stale_plan",
-        )

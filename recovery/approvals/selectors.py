@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from typing import TypedDict
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -164,6 +165,40 @@ def approval_standing(recovery: Recovery, plan: Plan) -> ApprovalStanding:
 def run_refusal(recovery: Recovery, plan: Plan, now: datetime | None = None) -> ApprovalRefusal | None:
     """Why the environment's rules do not let this plan run now; None when they do."""
     return rules.may_run(approval_standing(recovery, plan), now or timezone.now())
+
+
+class AwaitedConsent(TypedDict):
+    """Why a plan may not run now."""
+
+    code: str
+    says: str
+
+
+class ApprovalState(TypedDict):
+    """The votes of a plan as JSON. `voters`: names of who may vote; `expires_at`: ISO time, UTC, null without a
+    request; `awaits`: null where the plan may run now."""
+
+    needed: int
+    given: int
+    missing: int
+    voters: list[str]
+    expires_at: str | None
+    awaits: AwaitedConsent | None
+
+
+def read_approvals(recovery: Recovery, plan: Plan) -> ApprovalState:
+    """The votes of a plan now."""
+    standing = approval_standing(recovery, plan)
+    request, count = request_of(plan), rules.tally_votes(standing.rule, standing.votes)
+    no = run_refusal(recovery, plan)
+    return {
+        "needed": count.needed,
+        "given": count.given,
+        "missing": count.missing,
+        "voters": names_of_approvers(standing.rule, request, plan) if count.needed else [],
+        "expires_at": request.expires_at.isoformat() if request else None,
+        "awaits": {"code": no.code, "says": no.says} if no else None,
+    }
 
 
 def names_of_approvers(

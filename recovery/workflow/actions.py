@@ -182,8 +182,9 @@ def edit_again(*, recovery_id: int, by: Actor) -> None:
         )
 
 
-def execute(*, recovery_id: int, by: Actor) -> None:
-    """Run the sealed plan; or, when a step failed or is unknown, resume at that step.
+def execute(*, recovery_id: int, plan_hash: str = "", by: Actor) -> None:
+    """Run the sealed plan; or, when a step failed or is unknown, resume at that step. `plan_hash`: the plan that was
+    looked at.
 
     Raises Refused when there is no plan in force, when the environment's rules do not let it run (approvals, waiting
     time, freeze window, strategy), or when the step's fate is still being found out.
@@ -194,6 +195,8 @@ def execute(*, recovery_id: int, by: Actor) -> None:
         broker.check()
         recovery = lock(recovery_id)  # first: the right is that which the plan asks for that then runs
         by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
+        if plan_hash:
+            starting.require_plan(recovery, seen=plan_hash)
         started = starting.start(recovery, by=by)
         attempted.done(started.says, before=started.before, after=started.after or None)
 

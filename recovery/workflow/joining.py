@@ -114,6 +114,16 @@ def _place(step: Step) -> Place:
     return (RANK[step.kind], step.plan.joint_ordinal or 0, step.ordinal)
 
 
+def refuse_other_hash(joint: JointPlan, seen: str) -> None:
+    """Raise Refused where it was looked at under another hash; "": it was not looked at."""
+    if seen and seen != joint.hash:
+        raise Refused(
+            f"{joint.label} is now {joint.hash[:8]}, which is not what you read, so nothing was counted. Read it "
+            "first.",
+            code="stale_plan",
+        )
+
+
 def has_common_steps(joint: JointPlan) -> bool:
     """Is something left that the plans do together? Afterwards each is only measured, on its own."""
     return any(step.state not in OVER for step in steps_of(joint) if step.kind != StepKind.VERIFY)

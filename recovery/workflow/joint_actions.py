@@ -16,10 +16,11 @@ from recovery.workflow.steps import rollback
 from recovery.workflow.transitions import WAITS
 
 
-def execute_joint(*, joint_id: int, by: Actor) -> None:
+def execute_joint(*, joint_id: int, joint_hash: str = "", by: Actor) -> None:
     """Run the plans of a joint one; or, when a step failed or is unknown, resume all of them at that step.
 
-    Raises Refused as `actions.execute` does for any of them, and once the update has run (`resume_member`); Denied.
+    `joint_hash`: the one that was looked at. Raises Refused as `actions.execute` does for any of them, and once the
+    update has run (`resume_member`); Denied.
     """
     joint = JointPlan.objects.get(pk=joint_id)
     plans = joining.plans_of(joint)
@@ -29,6 +30,7 @@ def execute_joint(*, joint_id: int, by: Actor) -> None:
     with trying_together(act, members, by) as attempts:
         broker.check()
         held = joining.lock_members(joint)
+        joining.refuse_other_hash(joint, joint_hash)
         for plan in plans:
             by.check(right_to_run(plan), joint.pipeline.environment)
         started = starting.start_together(joint, held, by=by)

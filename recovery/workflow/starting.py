@@ -36,6 +36,20 @@ def start(recovery: Recovery, *, by: Actor) -> StartedRun:
     return _resume(recovery, by) if recovery.state == "needs_attention" else _begin(recovery, by)
 
 
+def require_plan(recovery: Recovery, *, seen: str = "") -> Plan:
+    """The plan in force. `seen`: the hash of the plan that was looked at. Raises Refused where there is none, or it is
+    another."""
+    plan = selectors.plan_in_force(recovery)
+    if plan is None:
+        raise Refused(f"{recovery.label} has no plan in force. Seal one first.", code="no_plan")
+    if seen and seen != plan.hash:
+        raise Refused(
+            f"The plan changed while you were reading: {plan.hash[:8]} is in force now. Read it first.",
+            code="stale_plan",
+        )
+    return plan
+
+
 def _begin(recovery: Recovery, by: Actor) -> StartedRun:
     plan, started = _set_running(recovery, by)
     first = recovery.steps.filter(plan=plan, state="pending").first()
@@ -46,9 +60,7 @@ def _begin(recovery: Recovery, by: Actor) -> StartedRun:
 
 def _set_running(recovery: Recovery, by: Actor) -> tuple[Plan, StartedRun]:
     only_in(recovery, *sorted(WAITS, reverse=True))
-    plan = plan_of(recovery)
-    if plan is None:
-        raise Refused(f"{recovery.label} has no plan in force. Seal one first.", code="no_plan")
+    plan = require_plan(recovery)
     before = recovery.state
     move(recovery, "running")  # its guard asks the environment's rules
     studies.put(recovery, "halt", {})

@@ -14,6 +14,7 @@ from recovery.server.instance import ServerInstance, set_current
 from recovery.server.models import Pipeline
 from recovery.server.urls import ROUTES
 from recovery.workflow import broker, tasks
+from tests.factories.joint import joined
 from tests.openapi import Named, hold, operations
 from tests.unit.people.run import token_of
 from tests.unit.server.api import TOKEN, Asker
@@ -71,6 +72,7 @@ def test_the_consoles_api_answers_as_its_document_says(
 ) -> None:
     """With every right: what may be acted upon is asked too. No worker is at work, and no workspace answers."""
     row = recovery("diagnosing")
+    joint, _ = joined()
     monkeypatch.setattr(tasks.look_positions, "delay", lambda *args: None)
     monkeypatch.setattr(tasks.seal_plan, "delay", lambda *args: None)
     monkeypatch.setattr(broker, "check", lambda: None)
@@ -80,7 +82,15 @@ def test_the_consoles_api_answers_as_its_document_says(
     for operation in operations(WSGIHandler(), "/api/v1/openapi.json", console):
         name = (operation.method.upper(), operation.path)
         real = (
-            {} if name[0] == "DELETE" else {"label": row.label, "workspace": place, "pipeline": "customers"}
+            {}
+            if name[0] == "DELETE"
+            else {
+                "label": row.label,
+                "joint": joint.label,
+                "plan_hash": joint.hash,
+                "workspace": place,
+                "pipeline": "customers",
+            }
         )
         found[name] = hold(operation, console, lambda real=real: real, examples)
     assert len(found) == sum(len(acts_of(route)) for route in ROUTES_OF_CONSOLE) - 1

@@ -4,9 +4,9 @@ import re
 import sys
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
-from recovery.approvals import rules, selectors
+from recovery.approvals.selectors import read_approvals
 from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.forecast import Downstream, Forecast
 from recovery.contracts.measured import JudgedCriterion
@@ -264,40 +264,6 @@ def _way_back(recovery: Recovery) -> str:
     if no_way_back:
         return f"It cannot be rolled back: {no_way_back}"
     return f"Undo it: bin/manage rollback {recovery.label}."
-
-
-class AwaitedConsent(TypedDict):
-    """Why a plan may not run now."""
-
-    code: str
-    says: str
-
-
-class ApprovalState(TypedDict):
-    """The votes of a plan as JSON. `voters`: names of who may vote; `expires_at`: ISO time, UTC, null without a
-    request; `awaits`: null where the plan may run now."""
-
-    needed: int
-    given: int
-    missing: int
-    voters: list[str]
-    expires_at: str | None
-    awaits: AwaitedConsent | None
-
-
-def read_approvals(recovery: Recovery, plan: Plan) -> ApprovalState:
-    """The votes of a plan now."""
-    standing = selectors.approval_standing(recovery, plan)
-    request, count = selectors.request_of(plan), rules.tally_votes(standing.rule, standing.votes)
-    no = selectors.run_refusal(recovery, plan)
-    return {
-        "needed": count.needed,
-        "given": count.given,
-        "missing": count.missing,
-        "voters": selectors.names_of_approvers(standing.rule, request, plan) if count.needed else [],
-        "expires_at": request.expires_at.isoformat() if request else None,
-        "awaits": {"code": no.code, "says": no.says} if no else None,
-    }
 
 
 def awaited(recovery: Recovery, plan: Plan) -> str:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from recovery.approvals import actions
 from recovery.approvals.joint_actions import vote_on_joint
+from recovery.approvals.selectors import read_approvals
 from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Plan, Recovery
@@ -53,7 +54,7 @@ class VoteCommand(RepriseCommand):
             "state": recovery.state,
             "plan_hash": plan.hash,
             "vote": self.choice,
-            "approvals": _acting.read_approvals(recovery, plan),
+            "approvals": read_approvals(recovery, plan),
         }
 
     def _vote_together(self, options: Options) -> CommandAnswer:

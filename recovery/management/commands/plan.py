@@ -71,7 +71,7 @@ class Command(RepriseCommand):
         if selectors.rule_for(flow.pipeline.environment).votes:
             request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
             recovery.refresh_from_db()
-        data = {**by_hand.planned(recovery, plan), "approvals": _acting.read_approvals(recovery, plan)}
+        data = {**by_hand.planned(recovery, plan), "approvals": selectors.read_approvals(recovery, plan)}
         return CommandAnswer(data, _acting.plan_text(data, plan, _acting.awaited(recovery, plan)))
 
     def _plan_together(self, options: Options) -> CommandAnswer:
@@ -80,7 +80,8 @@ class Command(RepriseCommand):
         if _together.needs_votes(joint):
             request_joint_approval(joint_id=joint.pk, reason=options["reason"], by=self.actor)
         data = by_hand.describe_joint(
-            joint, lambda r, plan: {**by_hand.planned(r, plan), "approvals": _acting.read_approvals(r, plan)}
+            joint,
+            lambda r, plan: {**by_hand.planned(r, plan), "approvals": selectors.read_approvals(r, plan)},
         )
         texts = [
             _acting.plan_text(planned, plan, _together.describe_wait(joint))

@@ -5,6 +5,7 @@ from typing import Any
 
 from recovery.approvals import actions
 from recovery.approvals.joint_actions import request_joint_approval
+from recovery.approvals.selectors import read_approvals
 from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Plan, Recovery
@@ -39,5 +40,5 @@ def _asked(recovery: Recovery, plan: Plan) -> dict[str, Any]:
         "recovery": recovery.label,
         "state": recovery.state,
         "plan_hash": plan.hash,
-        "approvals": _acting.read_approvals(recovery, plan),
+        "approvals": read_approvals(recovery, plan),
     }

@@ -146,6 +146,17 @@ API: Final[dict[str, dict[str, tuple[dict[str, object], str]]]] = {
     "api/v1/recoveries/<str:label>/plan": {"POST": ({}, "RECOVER")},
     "api/v1/joint-plans": {"POST": ({"recoveries": ["R-1"]}, "RECOVER")},
     "api/v1/joint-plans/<str:joint>": {"GET": ({}, "VIEW")},
+    **{
+        f"{planned}/{name}": {"POST": sent}
+        for planned in ("api/v1/recoveries/<str:label>", "api/v1/joint-plans/<str:joint>")
+        for name, sent in (
+            ("request", ({"plan_hash": "x"}, "RECOVER")),
+            ("votes", ({"choice": "approve", "plan_hash": "x", "reason": "x"}, "APPROVE")),
+            ("start", ({"plan_hash": "x"}, "RECOVER")),
+            ("rollback", ({"reason": "x"}, "RECOVER")),
+            ("cancel", ({"reason": "x"}, "RECOVER")),
+        )
+    },
     "api/v1/refreshes": {"POST": ({"pipeline": "customers"}, "RECOVER")},
     "api/v1/refreshes/<str:ticket>": {"GET": ({}, "VIEW")},
     "api/v1/streams": {"GET": ({}, "VIEW"), "POST": ({"checkpoint": "/nowhere"}, "RECOVER")},
