@@ -14,6 +14,7 @@ from console.middleware import PageRequest
 from console.pages import source
 from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of, render_page
 from console.pages.jobs import jobs_of_page
+from console.pages.recover_together import list_broken
 from console.presenters import (
     below,
     charts,
@@ -157,6 +158,7 @@ def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse
         "refresh": below.refresh_offer(flow, frame["below_behind"], timezone.now()),
         **_counted_context(flow, by),
         "feeders": below.list_feeders(flow, _list_writers(flow, by)),
+        "broken": list_broken(flow.pipeline),
         "may_open": flow.streaming and (flow.state == "failed" or is_in_doubt(flow)),
         "twins": twins_of(flow, by),
         **_adopted_context(flow),

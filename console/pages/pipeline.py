@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from console.middleware import PageRequest
 from console.pages.base import page, render_page
+from console.pages.recover_together import FEWEST, list_broken
 from console.presenters import flow as flows
 from console.presenters import pipelines
 from console.presenters.doubting import flow_badge
@@ -28,8 +29,10 @@ def show_pipeline(request: PageRequest, by: Actor, pipeline_pk: int) -> HttpResp
     failure, behind = health.failure, list_behind([pipeline]).get(pipeline.pk, ())
     own = list(pipeline.flows.order_by("name"))
     doubts = doubts_of([f.pk for f in own], now)
+    broken = list_broken(pipeline)
     context = {
         "section": "flows",
+        "broken": broken if len(broken) >= FEWEST else [],
         "pipeline": pipeline,
         "workspace": pipeline.workspace.name,
         "environment": pipeline.environment,

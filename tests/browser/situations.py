@@ -244,6 +244,36 @@ def _doors(proven: int, unknown: int) -> dict[str, str]:
     }
 
 
+def _on_the_way_together() -> dict[str, str]:
+    """Failed flows of one pipeline: before any is opened, while they are decided, and once all are sealed."""
+    from recovery.models import Flow
+    from tests import factories as f
+    from tests.factories import joint as j
+    from tests.factories import together as t
+
+    def some(name: str) -> list[Flow]:
+        return t.broken_flows(3, f.failed_flow(f.pipeline(f.workspace(), name)))
+
+    failed, asked, decided = some("billing"), some("invoices"), some("payments")
+    first, *_ = [t.open_for(flow) for flow in asked]
+    t.stop_early(first)
+    says = "The plan loses 2 rows, and that is not accepted."
+    sealing = {"status": "failed", "problem": says, "code": "loses_rows"}
+    t.stop_early(t.open_for(decided[0], meant="yes"))
+    t.open_for(decided[1], meant="yes", strategy="continue", sealing=sealing)
+    t.open_for(decided[2], counted=False)
+    sealed = j.planned_flows(count=3)
+    Flow.objects.filter(pk__in=[row.flow_id for row in sealed]).update(streaming=True)
+    return {
+        "pipeline-broken": f"/pipelines/{failed[0].pipeline_id}",
+        "flow-broken": f"/flows/{failed[0].pk}",
+        "together-open": f"/pipelines/{failed[0].pipeline_id}/together",
+        "together-asked": f"/pipelines/{asked[0].pipeline_id}/together",
+        "together-decide": f"/pipelines/{decided[0].pipeline_id}/together?flow={decided[0].pk}&flow={decided[1].pk}",
+        "together-sealed": f"/pipelines/{sealed[0].flow.pipeline_id}/together",
+    }
+
+
 def _run_together(by: Any) -> dict[str, str]:
     """Plans that may be sealed together; plans that are, before, while and after they run; the vote on such plans."""
     from recovery.approvals.joint_actions import request_joint_approval
@@ -262,6 +292,7 @@ def _run_together(by: Any) -> dict[str, str]:
             Recovery.objects.filter(pk=row.pk).update(state=state)
         rows[0].steps.filter(kind="seed").update(state=seed)
     return {
+        **_on_the_way_together(),
         "run-joint": f"/recoveries/{running[0].pk}/run",
         "rollback-joint": f"/recoveries/{stuck[0].pk}/rollback",
         "cancel-joint": f"/recoveries/{sealed[1].pk}/cancel",

@@ -77,7 +77,8 @@ NAMES = (
     "flow-accepted", "flow-differs", "verify-accepted", "verify-differs", "pipeline-doubted", "search-doubted",
     "inventory-doubted",
     "review-join", "review-joint", "confirm-joint", "glass-joint", "approval-joint", "run-joint", "rollback-joint",
-    "cancel-joint",
+    "cancel-joint", "pipeline-broken", "flow-broken", "together-open", "together-asked", "together-decide",
+    "together-sealed",
     "missing",
 )  # fmt: skip
 # One page of each kind.
