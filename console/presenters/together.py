@@ -26,14 +26,15 @@ BADGES: Final = {
     "further": status.Badge("stopped", "Not for a joint plan"),
 }
 """Where a flow is, by code."""
-TO_DECIDE: Final = {"needs-answer": "diagnose", "needs-strategy": "offset", "not-sealed": "review"}
-"""Where a person decides: the page of the wizard."""
+TO_DECIDE: Final = {"needs-strategy": "offset", "not-sealed": "review"}
+"""Where a person decides of one flow: the page of the wizard."""
 
 
 @dataclass(frozen=True)
 class FlowOnTheWay:
     """One flow. `code`: one of `BADGES`; `page`: of the wizard, where something is decided or was, "" without one;
-    `says`: why it does not go on by itself; `new_rows`: what its update writes, in words."""
+    `says`: why it does not go on by itself; `new_rows`: what its update writes, in words. A forecast that sealing has
+    found otherwise is left out."""
 
     flow: Flow
     recovery: Recovery | None
@@ -60,6 +61,8 @@ def describe_flow(
     code, says = _find_code(recovery, plan, strategy)
     option = recovery.gathered.option_of(strategy) if recovery.gathering.status == "ready" else None
     forecast = plan.contents.forecast if plan is not None else option.forecast if option is not None else None
+    if code == "not-sealed":
+        forecast = None
     named = plan.contents.strategy if plan is not None else strategy
     rows = forecast.new_rows if forecast is not None else None
     return FlowOnTheWay(
@@ -93,7 +96,10 @@ def _find_code(recovery: Recovery, plan: Plan | None, strategy: Strategy | None)
     if strategy is None:
         unanswered = chosen.meant is None and asks_meant(recovery.diagnosis_value.advice)
         if unanswered:
-            return "needs-answer", "Whether the change was meant decides what is recommended."
+            return (
+                "needs-answer",
+                "What is recommended depends on whether the change was meant: answer above.",
+            )
         return "needs-strategy", "None is recommended that can be undone and costs no row."
     return "ready", ""
 
@@ -135,6 +141,8 @@ def next_act(
         return bar("count", "Counts what waits and judges each strategy.", more, f"Count rows of {count}")
     open_ones = [row for code in TO_DECIDE for row in by_code[code]]
     no = f"Decide first: {', '.join(row.flow.short for row in open_ones)}." if open_ones else None
+    if by_code["needs-answer"]:
+        no = "Answer first whether the change was meant."
     left = len(chosen) - len(by_code["sealed"])
     return bar(
         "seal",

@@ -284,6 +284,7 @@ def _run_together(by: Any) -> dict[str, str]:
     _, sealed = j.joined(by=by)
     joint, members = j.joined(by=by, environment="staging")
     requests = request_joint_approval(joint_id=joint.pk, reason="ticket 17", by=by)
+    _, emptying = j.joined_emptying()
     _, running = j.joined(by=by)
     _, stuck = j.joined(by=by)
     for rows, state, seed in ((running, "running", "running"), (stuck, "needs_attention", "failed")):
@@ -298,6 +299,8 @@ def _run_together(by: Any) -> dict[str, str]:
         "cancel-joint": f"/recoveries/{sealed[1].pk}/cancel",
         "review-join": f"/recoveries/{waiting[0].pk}/review",
         "review-joint": f"/recoveries/{sealed[0].pk}/review",
+        "review-emptying": f"/recoveries/{emptying[0].pk}/review",
+        "confirm-emptying": f"/recoveries/{emptying[0].pk}/run/confirm",
         "confirm-joint": f"/recoveries/{sealed[0].pk}/run/confirm",
         "glass-joint": f"/recoveries/{members[0].pk}/break-glass",
         "approval-joint": f"/approvals/{requests[0].pk}",

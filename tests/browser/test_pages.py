@@ -78,7 +78,7 @@ NAMES = (
     "inventory-doubted",
     "review-join", "review-joint", "confirm-joint", "glass-joint", "approval-joint", "run-joint", "rollback-joint",
     "cancel-joint", "pipeline-broken", "flow-broken", "together-open", "together-asked", "together-decide",
-    "together-sealed",
+    "together-sealed", "review-emptying", "confirm-emptying",
     "missing",
 )  # fmt: skip
 # One page of each kind.

@@ -9,7 +9,7 @@ from console.pages import run
 from recovery.models import ApprovalRequest, AuditEntry, JointPlan, Recovery
 from recovery.workflow import broker, tasks
 from tests import factories
-from tests.factories.joint import joined, planned_flows, states
+from tests.factories.joint import joined, joined_emptying, planned_flows, states
 from tests.pages import refusal
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +41,20 @@ def test_the_page_of_a_plan_that_runs_alone_names_no_joint_plan(responder: Clien
     text = responder.get(f"/recoveries/{row.pk}/review").content.decode()
     assert "joint-plan" not in text
     assert "may-join" not in text
+
+
+@pytest.mark.parametrize("member", [0, 1])
+def test_that_a_table_is_emptied_and_nothing_goes_back_is_on_the_pages_of_each(
+    responder: Client, member: int
+) -> None:
+    joint, rows = joined_emptying()
+    table = joint.contents.full_refresh[0].rpartition(".")[2]
+    review = responder.get(f"/recoveries/{rows[member].pk}/review").content.decode()
+    assert f'data-code="no-way-back" data-value="{table}"' in review
+    answer = responder.post(f"/recoveries/{rows[member].pk}/run", {"act": "execute", "hash": joint.hash})
+    assert answer.url.endswith("/run/confirm")
+    assert f'data-code="empties" data-value="{table}"' in responder.get(answer.url).content.decode()
+    assert states(*rows) == ["planned"] * 2
 
 
 def test_a_start_on_the_page_of_one_starts_all_of_them(responder: Client) -> None:
