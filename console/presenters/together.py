@@ -10,6 +10,7 @@ from console.presenters.wizard import ActionBar, ForecastNumber, Primary, foreca
 from recovery.contracts.names import Strategy, name_strategy
 from recovery.diagnosis.advice import asks_meant
 from recovery.models import Flow, Plan, Recovery, Step
+from recovery.workflow.plan_basis import digest_basis
 from recovery.workflow.transitions import OPEN
 
 WORKING: Final = ("counting", "sealing")
@@ -91,7 +92,7 @@ def _find_code(recovery: Recovery, plan: Plan | None, strategy: Strategy | None)
         return "counting", ""
     if counted.status != "ready":
         return "not-counted", counted.problem or ""
-    if chosen.sealing.status == "failed":
+    if chosen.sealing.status == "failed" and chosen.sealing.basis in ("", digest_basis(recovery)):
         return "not-sealed", chosen.sealing.problem or ""
     if strategy is None:
         unanswered = chosen.meant is None and asks_meant(recovery.diagnosis_value.advice)
@@ -118,8 +119,8 @@ def next_act(
         return ActionBar(effect, more, act, why_not=why_not or no, code=code)
 
     if len(chosen) < 2:
-        no = "Choose two or more flows; a single one is recovered from its own page."
-        return bar("open", "Recovers several flows with one update.", "", "Open recoveries", no)
+        few = "Choose two or more flows; a single one is recovered from its own page."
+        return bar("open", "Recovers several flows with one update.", "", "Open recoveries", few)
     if rows_open := by_code["not-open"]:
         says = f"Opens {words.format_count(len(rows_open), 'recovery', 'recoveries')} in your name."
         return bar("open", says, "Changes nothing in the pipeline.", "Open recoveries")

@@ -7,6 +7,7 @@ from django.test import Client
 
 from recovery.models import AuditEntry, Flow, JointPlan, Recovery, Step
 from recovery.workflow import actions, broker
+from recovery.workflow.plan_basis import digest_basis
 from tests.factories.joint import planned_flows, states
 from tests.factories.together import broken_flows, open_for, stop_early
 from tests.pages import refusal
@@ -140,6 +141,22 @@ def test_a_plan_that_was_not_sealed_is_decided_in_its_own_wizard(responder: Clie
         ("ready", "offset"),
     ]
     assert context["bar"].why_not is not None
+
+
+def test_another_choice_after_a_refused_plan_is_ready_to_be_sealed(responder: Client) -> None:
+    flows = broken_flows()
+    rows = [open_for(flow, strategy="continue", meant="yes") for flow in flows]
+    stop_early(rows[0])
+    failed = {
+        "status": "failed",
+        "problem": "It is blocked.",
+        "code": "blocked",
+        "basis": digest_basis(rows[0]),
+    }
+    for strategy, code in (("continue", "not-sealed"), ("full-refresh", "ready")):
+        choices = {"strategy": strategy, "meant": "yes", "sealing": failed}
+        Recovery.objects.filter(pk=rows[0].pk).update(choices=choices)
+        assert shown(responder, flows[0])[0] == [code, "ready"]
 
 
 def test_plans_that_are_sealed_end_in_one_joint_plan_and_its_review(responder: Client) -> None:
