@@ -48,6 +48,13 @@ class FlowOnTheWay:
     page: str = ""
 
     @property
+    def way(self) -> str:
+        """The words that lead to `page`."""
+        label = "" if self.recovery is None else self.recovery.label
+        words_of = {"sealed": "Read its plan", "ready": f"Change strategy or start in {label}"}
+        return words_of.get(self.code, f"Decide in {label}")
+
+    @property
     def badge(self) -> status.Badge:
         """Where it is, in words."""
         return BADGES[self.code]
