@@ -127,7 +127,7 @@ def execute(recovery_id: int, by: Actor, seen: str) -> None:
         _refuse_unseen(joint, seen)
         joint_actions.execute_joint(joint_id=joint.pk, by=by)
     else:
-        actions.execute(recovery_id=recovery_id, by=by)
+        actions.execute(recovery_id=recovery_id, plan_hash=seen, by=by)
 
 
 def roll_back(recovery_id: int, by: Actor, reason: str, seen: str) -> None:
@@ -136,7 +136,7 @@ def roll_back(recovery_id: int, by: Actor, reason: str, seen: str) -> None:
         _refuse_unseen(joint, seen)
         joint_actions.roll_back_joint(joint_id=joint.pk, by=by, reason=reason)
     else:
-        actions.roll_back(recovery_id=recovery_id, by=by, reason=reason)
+        actions.roll_back(recovery_id=recovery_id, by=by, reason=reason, plan_hash=seen)
 
 
 def cancel(recovery_id: int, by: Actor, reason: str) -> None:

@@ -22,7 +22,7 @@ def request_joint_approval(
     joint, members = _found(joint_id)
     with trying_together("approval.request", members, by, reason=reason) as attempts:
         held, now = joining.lock_members(joint), timezone.now()
-        joining.refuse_other_hash(joint, joint_hash)
+        joining.refuse_other(joint, joint_hash)
         return [
             actions.ask_for_votes(recovery, attempted, reason, now, by=by)
             for recovery, attempted in zip(held, attempts, strict=True)
@@ -38,7 +38,7 @@ def vote_on_joint(
     act = "approval.reject" if choice == "reject" else "approval.vote"
     with trying_together(act, members, by, Right.APPROVE, reason=reason) as attempts:
         held = joining.lock_members(joint)
-        joining.refuse_other_hash(joint, joint_hash)
+        joining.refuse_other(joint, joint_hash)
         voted = []
         for recovery, attempted in zip(held, attempts, strict=True):
             voted.append(actions.vote_on(recovery, attempted, choice, reason.strip(), by=by))
@@ -53,7 +53,7 @@ def break_glass_for_joint(*, joint_id: int, reason: str, joint_hash: str = "", b
     with trying_together("recovery.break_glass", members, by, Right.BREAK_GLASS, reason=reason) as attempts:
         broker.check()
         held, now = joining.lock_members(joint), timezone.now()
-        joining.refuse_other_hash(joint, joint_hash)
+        joining.refuse_other(joint, joint_hash)
         before = [recovery.state for recovery in held]
         broken = [actions.put_glass(recovery, reason.strip(), now, by=by) for recovery in held]
         starting.start_together(joint, held, by=by)

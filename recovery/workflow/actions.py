@@ -182,11 +182,11 @@ def edit_again(*, recovery_id: int, by: Actor) -> None:
         )
 
 
-def execute(*, recovery_id: int, plan_hash: str = "", by: Actor) -> None:
+def execute(*, recovery_id: int, plan_hash: str | None = None, by: Actor) -> None:
     """Run the sealed plan; or, when a step failed or is unknown, resume at that step. `plan_hash`: the plan that was
-    looked at.
+    looked at, when one was.
 
-    Raises Refused when there is no plan in force, when the environment's rules do not let it run (approvals, waiting
+    Raises Refused when another plan is in force than that, when there is no plan in force, when the environment's rules do not let it run (approvals, waiting
     time, freeze window, strategy), or when the step's fate is still being found out.
     """
     recovery = _get(recovery_id)
@@ -194,9 +194,8 @@ def execute(*, recovery_id: int, plan_hash: str = "", by: Actor) -> None:
     with trying("recovery.resume" if resuming else "recovery.execute", recovery, by) as attempted:
         broker.check()
         recovery = lock(recovery_id)  # first: the right is that which the plan asks for that then runs
+        joining.refuse_unseen(recovery, plan_hash)
         by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
-        if plan_hash:
-            starting.require_plan(recovery, seen=plan_hash)
         started = starting.start(recovery, by=by)
         attempted.done(started.says, before=started.before, after=started.after or None)
 
@@ -284,13 +283,15 @@ def skip_step(*, recovery_id: int, reason: str, by: Actor) -> Step:
     return skipped.step
 
 
-def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
-    """Undo what can be undone, as a step run by a worker. Raises Refused with the reason when nothing can."""
+def roll_back(*, recovery_id: int, by: Actor, reason: str, plan_hash: str | None = None) -> Step:
+    """Undo what can be undone, as a step run by a worker. `plan_hash`: as for `execute`. Raises Refused with the reason
+    when nothing can."""
     recovery = _get(recovery_id)
     refusal = _rollback_refusal(recovery)  # asks API and storage, so before the transaction
     with trying("recovery.rollback", recovery, by, reason=reason) as attempted:
         broker.check()
         recovery = lock(recovery_id)
+        joining.refuse_unseen(recovery, plan_hash)
         joining.refuse_undo_alone(recovery)
         check_rollback(recovery, refusal)
         step = add_step(recovery, "rollback", "Undo the reset and write the source back.", plan_of(recovery))

@@ -57,6 +57,27 @@ def signed_hash(plan: Plan) -> str:
     return plan.hash if plan.joint is None else plan.joint.hash
 
 
+def refuse_unseen(recovery: Recovery, plan_hash: str | None) -> None:
+    """Raise Refused (`stale_plan`) where another plan is in force than the one that was looked at. `plan_hash`: of it, or
+    of the joint plan that it is part of, "" where none was in force; None: no one looked. Under the recovery's lock."""
+    plan = plan_in_force(recovery)
+    if plan_hash is None or plan_hash in ({plan.hash, signed_hash(plan)} if plan else {""}):
+        return
+    now = f"{signed_hash(plan)[:8]} is in force now" if plan else "none is in force now"
+    raise Refused(
+        f"This is not the plan that you read: {now}. Nothing was changed. Read it first.", code="stale_plan"
+    )
+
+
+def refuse_other(joint: JointPlan, joint_hash: str) -> None:
+    """Raise Refused (`stale_plan`) where this is not the joint plan that was looked at; "": no one looked."""
+    if joint_hash and joint_hash != joint.hash:
+        raise Refused(
+            f"{joint.label} is {joint.hash[:8]}, which is not what you read. Nothing was done. Read it first.",
+            code="stale_plan",
+        )
+
+
 def lead_of(joint: JointPlan) -> Plan:
     """The first plan: its rerun starts the one update."""
     return joint.plans.get(joint_ordinal=0)
@@ -112,16 +133,6 @@ def steps_of(joint: JointPlan) -> list[Step]:
 def _place(step: Step) -> Place:
     assert step.plan is not None, "only steps of plans are in the list"
     return (RANK[step.kind], step.plan.joint_ordinal or 0, step.ordinal)
-
-
-def refuse_other_hash(joint: JointPlan, seen: str) -> None:
-    """Raise Refused where it was looked at under another hash; "": it was not looked at."""
-    if seen and seen != joint.hash:
-        raise Refused(
-            f"{joint.label} is now {joint.hash[:8]}, which is not what you read, so nothing was counted. Read it "
-            "first.",
-            code="stale_plan",
-        )
 
 
 def has_common_steps(joint: JointPlan) -> bool:

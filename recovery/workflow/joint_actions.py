@@ -30,7 +30,7 @@ def execute_joint(*, joint_id: int, joint_hash: str = "", by: Actor) -> None:
     with trying_together(act, members, by) as attempts:
         broker.check()
         held = joining.lock_members(joint)
-        joining.refuse_other_hash(joint, joint_hash)
+        joining.refuse_other(joint, joint_hash)
         for plan in plans:
             by.check(right_to_run(plan), joint.pipeline.environment)
         started = starting.start_together(joint, held, by=by)

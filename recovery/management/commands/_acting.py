@@ -55,6 +55,16 @@ class FlowsAction(Action):
         namespace.flow = namespace.flows[0]
 
 
+def plan_hash_option(parser: ArgumentParser) -> None:
+    """`--plan HASH`: the act is of this plan alone."""
+    parser.add_argument(
+        "--plan",
+        default="",
+        metavar="HASH",
+        help="Hash of the plan that you read; refused if another plan is in force.",
+    )
+
+
 def plan_options(parser: ArgumentParser) -> None:
     """What a plan may be given."""
     parser.add_argument("pipeline", help="Id or unique name of the pipeline; or a recovery of it, as R-12.")

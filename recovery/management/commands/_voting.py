@@ -23,12 +23,7 @@ class VoteCommand(RepriseCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("recovery", help="R-12 or 12; J-3 for plans that run together.")
         parser.add_argument("--reason", required=True, help="Why, for the audit log.")
-        parser.add_argument(
-            "--plan",
-            default="",
-            metavar="HASH",
-            help="Hash of the plan that you read; refused if another plan is in force.",
-        )
+        _acting.plan_hash_option(parser)
 
     def answer(self, options: Options) -> CommandAnswer:
         if _together.names_joint(options["recovery"]):

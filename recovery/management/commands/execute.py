@@ -6,7 +6,7 @@ from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand, joint_actions
-from recovery.workflow.joining import plans_of
+from recovery.workflow.joining import plans_of, refuse_other, refuse_unseen
 from recovery.workflow.moves import state_label
 from recovery.workflow.selectors import joint_or_404, recovery_or_404
 
@@ -21,6 +21,7 @@ class Command(RepriseCommand):
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("recovery", help="R-12 or 12; J-3 for plans that run together.")
+        _acting.plan_hash_option(parser)
         parser.add_argument("--wait", action="store_true", help="Follow the steps to the end.")
         parser.add_argument(
             "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Longest wait, in seconds."
@@ -30,8 +31,10 @@ class Command(RepriseCommand):
         if _together.names_joint(options["recovery"]):
             return self._execute_together(options)
         recovery = recovery_or_404(options["recovery"], self.actor)
+        read = options["plan"] or None
+        refuse_unseen(recovery, read)
         if not (options["wait"] and recovery.state in by_hand.MOVING):
-            actions.execute(recovery_id=recovery.pk, by=self.actor)
+            actions.execute(recovery_id=recovery.pk, plan_hash=read, by=self.actor)
         if options["wait"]:
             return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
         recovery.refresh_from_db()
@@ -42,6 +45,7 @@ class Command(RepriseCommand):
 
     def _execute_together(self, options: Options) -> CommandAnswer:
         joint = joint_or_404(options["recovery"], self.actor)
+        refuse_other(joint, options["plan"])
         moving = any(plan.recovery.state in by_hand.MOVING for plan in plans_of(joint))
         if not (options["wait"] and moving):
             joint_actions.execute_joint(joint_id=joint.pk, by=self.actor)

@@ -59,7 +59,7 @@ class Command(RepriseCommand):
         _acting.say(
             f"{recovery.label}: plan {plan.hash[:8]} sealed, {name_strategy(plan.contents.strategy)}."
         )
-        actions.execute(recovery_id=recovery.pk, by=self.actor)
+        actions.execute(recovery_id=recovery.pk, plan_hash=plan.hash, by=self.actor)
         return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
 
     def _recover_together(self, options: Options) -> CommandAnswer:

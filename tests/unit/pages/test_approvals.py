@@ -66,7 +66,8 @@ def test_two_people_approve_and_the_responder_types_the_flows_name_to_run_it() -
     assert (wrong.status_code, refusal(wrong)) == (422, "not_the_name")
     row.refresh_from_db()
     assert row.state == "approved"
-    assert responder.post(run, {"confirmed": "continue", "typed": row.flow.short})["Location"] == run
+    typed = {"confirmed": "continue", "typed": row.flow.short, "hash": row.plans.get().hash}
+    assert responder.post(run, typed)["Location"] == run
     row.refresh_from_db()
     assert row.state == "running"
 
@@ -86,7 +87,7 @@ def test_a_plan_is_asked_for_in_review_and_waits_visibly() -> None:
     assert waiting.one("bar-waits-for-votes")
     assert "edit" in waiting.acts()
     assert f"/approvals/{made.pk}" in waiting.links()
-    refused = client.post(f"/recoveries/{row.pk}/run", {"act": "execute"})
+    refused = client.post(f"/recoveries/{row.pk}/run", {"act": "execute", "hash": row.plans.get().hash})
     assert (refused.status_code, refusal(refused)) == (409, "needs_approval")
 
 

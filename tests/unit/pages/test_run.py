@@ -1,13 +1,15 @@
 """The run, the proof and the ways out: live where something moves, honest where nothing is known."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from recovery.models import Plan, Recovery, Step
-from recovery.workflow import broker, selectors
+from recovery.workflow import actions, broker, selectors
 from tests import factories as f
 from tests.pages import Element, asked, refusal
 
@@ -33,20 +35,63 @@ def text(client: Client, recovery: Recovery, page: str) -> str:
     return client.get(f"/recoveries/{recovery.pk}/{page}").content.decode()
 
 
+def press_run(client: Client, recovery: Recovery, **given: str) -> Any:
+    """Start or resume what the page shows now."""
+    return client.post(f"/recoveries/{recovery.pk}/run", {"hash": recovery.plans.latest("pk").hash, **given})
+
+
 def test_running_a_plan_is_one_press(responder: Client) -> None:
     recovery = f.planned()
 
-    answer = responder.post(f"/recoveries/{recovery.pk}/run", {"act": "execute"})
+    answer = press_run(responder, recovery, act="execute")
 
     assert answer["Location"] == f"/recoveries/{recovery.pk}/run"
     recovery.refresh_from_db()
     assert recovery.state == "running"
 
 
+@pytest.mark.parametrize(
+    ("make", "page"),
+    [(f.planned, "review"), (f.planned, "run/confirm"), (f.failed_step, "run")],
+    ids=["start", "confirmation", "resume"],
+)
+def test_what_starts_is_the_plan_that_the_page_showed(
+    responder: Client, may_go_back: None, make: Callable[[], Recovery], page: str
+) -> None:
+    recovery = make()
+    shown = on(responder, recovery, page).all("input", name="hash")
+    plan = recovery.plans.get()
+    assert {e.attributes["value"] for e in shown} == {plan.hash}
+    Plan.objects.filter(pk=plan.pk).update(hash="f" * 64)  # as another that was sealed meanwhile
+    before = recovery.state
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "yes", "hash": plan.hash})
+    assert (answer.status_code, refusal(answer)) == (409, "stale_plan")
+    without = responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "yes"})
+    assert (without.status_code, refusal(without)) == (409, "stale_plan")
+    recovery.refresh_from_db()
+    assert recovery.state == before
+
+
+def test_what_is_rolled_back_is_the_plan_that_the_page_showed(
+    responder: Client, may_go_back: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "_rollback_refusal", lambda recovery: None)
+    recovery = f.failed_step()
+    given = {"reason": "ticket 17", "hash": "0" * 64}
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/rollback", given)
+    assert (answer.status_code, refusal(answer)) == (409, "stale_plan")
+    assert not recovery.steps.filter(kind="rollback").exists()
+
+    seen = {**given, "hash": recovery.plans.get().hash}
+    assert responder.post(f"/recoveries/{recovery.pk}/rollback", seen).status_code == 302
+
+
 def test_a_full_refresh_is_asked_once_more_on_a_page_of_its_own(responder: Client) -> None:
     recovery = f.planned(strategy="full-refresh")
 
-    answer = responder.post(f"/recoveries/{recovery.pk}/run")
+    answer = press_run(responder, recovery)
 
     assert answer["Location"] == f"/recoveries/{recovery.pk}/run/confirm"
     recovery.refresh_from_db()
@@ -55,7 +100,7 @@ def test_a_full_refresh_is_asked_once_more_on_a_page_of_its_own(responder: Clien
     assert page.one("full-refresh")
     assert page.value("doubled") == "1"
 
-    responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "full-refresh"})
+    press_run(responder, recovery, confirmed="full-refresh")
     recovery.refresh_from_db()
     assert recovery.state == "running"
 
@@ -64,11 +109,11 @@ def test_an_empty_reset_has_no_way_back_and_is_asked_once_more_too(responder: Cl
     recovery = f.planned(strategy="empty")
     assert on(responder, recovery, "review").one("bar-reads-all-again")
 
-    answer = responder.post(f"/recoveries/{recovery.pk}/run")
+    answer = press_run(responder, recovery)
 
     assert answer["Location"] == f"/recoveries/{recovery.pk}/run/confirm"
     assert on(responder, recovery, "run/confirm").one("empty")
-    responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "empty"})
+    press_run(responder, recovery, confirmed="empty")
     recovery.refresh_from_db()
     assert recovery.state == "running"
 
@@ -80,7 +125,7 @@ def test_rows_are_deleted_only_where_a_person_confirms_it(responder: Client) -> 
     Plan.objects.filter(pk=plan.pk).update(body={**plan.body, "strategy": "deduplicate", "steps": steps})
     Recovery.objects.filter(pk=recovery.pk).update(strategy="deduplicate")
 
-    answer = responder.post(f"/recoveries/{recovery.pk}/run")
+    answer = press_run(responder, recovery)
 
     assert answer["Location"] == f"/recoveries/{recovery.pk}/run/confirm"
     page = on(responder, recovery, "run/confirm")
@@ -149,7 +194,7 @@ def test_before_the_probe_has_answered_nobody_may_resume(responder: Client, may_
 
     assert page.one("probe-reads")
     assert page.disabled("resume")
-    assert responder.post(f"/recoveries/{recovery.pk}/run").status_code == 409
+    assert press_run(responder, recovery).status_code == 409
 
 
 def test_an_act_that_the_page_does_not_know_starts_nothing(responder: Client, may_go_back: None) -> None:
@@ -165,7 +210,7 @@ def test_a_failed_step_can_be_resumed(responder: Client, may_go_back: None) -> N
     page = on(responder, recovery, "run")
     assert recovery.steps.get(state="failed").problem in page.one("step-failed").text
 
-    responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "resume"})
+    press_run(responder, recovery, confirmed="resume")
     recovery.refresh_from_db()
     assert recovery.state == "running"
 
@@ -299,7 +344,7 @@ def test_a_stopped_run_says_where_it_stands_and_can_be_resumed(responder: Client
     assert recovery.reason in page.one("run-stopped").text
     assert page.value("step-rerun") == "pending"
 
-    responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "resume"})
+    press_run(responder, recovery, confirmed="resume")
     recovery.refresh_from_db()
     assert recovery.state == "running"
 

@@ -320,7 +320,7 @@ def test_where_approvals_are_needed_the_plan_cannot_be_run_and_the_page_says_why
     assert page.all(class_="band")
     assert page.one("bar-asks-for-votes")
     assert (page.primary() or {})["form"] == "ask"
-    refused = responder.post(f"/recoveries/{recovery.pk}/run")
+    refused = responder.post(f"/recoveries/{recovery.pk}/run", {"hash": recovery.plans.get().hash})
     assert (refused.status_code, refusal(refused)) == (409, "needs_approval")
 
 

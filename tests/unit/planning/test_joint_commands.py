@@ -12,7 +12,7 @@ from recovery.people.roles import Role
 from recovery.planning import plan_now
 from recovery.workflow import actions, broker, by_hand, tasks
 from recovery.workflow.selectors import open_recovery_of, plan_of
-from tests.factories.joint import KINDS, joined, seal_plan_of, second_flow, states
+from tests.factories.joint import KINDS, joined, planned_flows, seal_plan_of, second_flow, states
 from tests.refusals import refused
 from tests.unit.people.run import run_json, token_of
 from tests.unit.workflow.rows import RESPONDER, flow, recovery
@@ -113,7 +113,9 @@ def test_what_is_of_one_flow_is_not_given_for_several(
 
 def test_a_joint_plan_is_executed_and_cancelled_by_its_own_name(monkeypatch: Any, token: str) -> None:
     joint, rows = joined(by=RESPONDER)
-    code, answer = run_json(monkeypatch, token, "execute", joint.label.lower())
+    code, answer = run_json(monkeypatch, token, "execute", joint.label, "--plan", rows[0].plans.get().hash)
+    assert (code, answer["error"]["code"]) == (1, "stale_plan")
+    code, answer = run_json(monkeypatch, token, "execute", joint.label.lower(), "--plan", joint.hash)
     assert (code, answer["joint_plan"]) == (0, joint.label)
     assert [r["state"] for r in answer["recoveries"]] == ["running"] * 2 == states(*rows)
     code, answer = run_json(monkeypatch, token, "rollback", joint.label)
@@ -122,6 +124,14 @@ def test_a_joint_plan_is_executed_and_cancelled_by_its_own_name(monkeypatch: Any
     code, answer = run_json(monkeypatch, token, "cancel", other.label)
     assert (code, [r["state"] for r in answer["recoveries"]]) == (0, ["cancelled"] * 2)
     assert states(*waiting) == ["cancelled"] * 2
+
+
+def test_a_command_starts_the_plan_that_was_read_and_no_other(monkeypatch: Any, token: str) -> None:
+    row = planned_flows(count=1)[0]
+    code, answer = run_json(monkeypatch, token, "execute", row.label, "--plan", "0" * 64)
+    assert (code, answer["error"]["code"], states(row)) == (1, "stale_plan", ["planned"])
+    code, answer = run_json(monkeypatch, token, "execute", row.label, "--plan", row.plans.get().hash)
+    assert (code, states(row)) == (0, ["running"])
 
 
 def test_one_vote_by_command_is_for_all_of_them(monkeypatch: Any, token: str) -> None:
