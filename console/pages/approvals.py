@@ -55,8 +55,8 @@ def _request_rows(requests: Iterable[ApprovalRequest], by: Actor) -> list[approv
 def _request_row(
     request: ApprovalRequest, by: Actor, able: Collection[int], now: datetime
 ) -> approving.RequestRow:
-    open_ = approving.state_by_clock(request, now) == "open" and by.name not in {
-        v.voter for v in request.votes.all()
+    open_ = approving.state_by_clock(request, now) == "open" and by.user_id not in {
+        v.voter_id for v in request.votes.all()
     }
     count = rules.tally_votes(
         selectors.request_facts(request).rule, selectors.votes_cast(selectors.votes_in_force(request, able))

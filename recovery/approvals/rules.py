@@ -125,13 +125,15 @@ def problem_of_rule(rule: ApprovalRule) -> str | None:
 
 @dataclass(frozen=True)
 class Voter:
-    """A person as votes are compared: the account, or its name where only that was kept."""
+    """A person as votes are compared: by account, or by name where only that was kept."""
 
     name: str
     user_id: int | None = None
 
     def same(self, other: "Voter") -> bool:
-        return self.name == other.name or (self.user_id is not None and self.user_id == other.user_id)
+        if self.user_id is None or other.user_id is None:
+            return self.name == other.name
+        return self.user_id == other.user_id
 
 
 @dataclass(frozen=True)
@@ -231,9 +233,9 @@ class VoteTally:
 
 def tally_votes(rule: ApprovalRule, votes: Iterable[CastVote]) -> VoteTally:
     """Votes for it, each person once."""
-    names = {v.voter.name for v in votes if v.choice == "approve"}
-    groups = tuple((g, len(names & set(g.members))) for g in rule.groups)
-    return VoteTally(rule.votes, len(names), groups)
+    agreed = {v.voter.user_id or v.voter.name: v.voter.name for v in votes if v.choice == "approve"}
+    groups = tuple((g, len(set(agreed.values()) & set(g.members))) for g in rule.groups)
+    return VoteTally(rule.votes, len(agreed), groups)
 
 
 @dataclass(frozen=True)
@@ -382,7 +384,8 @@ def at_text(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def voters_that_count(rule: ApprovalRule, people: Iterable[str], never: Collection[str]) -> list[str]:
-    """Of the people with the right to vote, those whose vote would count."""
+def voters_that_count(rule: ApprovalRule, people: Iterable[Voter], never: Collection[Voter]) -> list[str]:
+    """Of the people with the right to vote, the names of those whose vote would count."""
     members = {m for g in rule.groups for m in g.members}
-    return [p for p in people if p not in never and (not members or p in members)]
+    able = (p for p in people if not any(p.same(other) for other in never))
+    return [p.name for p in able if not members or p.name in members]

@@ -23,6 +23,7 @@ from recovery.models import (
     ApprovalRequest,
     BreakGlass,
     EnvironmentRule,
+    JointPlan,
     Pipeline,
     Plan,
     Recovery,
@@ -114,6 +115,10 @@ def editors_of_plan(plan: Plan) -> tuple[Voter, ...]:
     return tuple(Voter(editor.name, editor.user_id) for editor in plan.contents.editors)
 
 
+def _sealer_of(plan: Plan | JointPlan) -> Voter:
+    return Voter(plan.sealed_by, plan.sealed_by_id)
+
+
 def request_facts(request: ApprovalRequest) -> RequestFacts:
     """The row as rules see it."""
     return RequestFacts(
@@ -121,9 +126,9 @@ def request_facts(request: ApprovalRequest) -> RequestFacts:
         hash=request.plan.hash,
         rule=rules.from_dict(request.rule),
         requester=Voter(request.requested_by, request.requested_by_id),
-        author=Voter(request.plan.sealed_by),
+        author=_sealer_of(request.plan),
         editors=editors_of_plan(request.plan),
-        joiner=Voter(request.plan.joint.sealed_by) if request.plan.joint else None,
+        joiner=_sealer_of(request.plan.joint) if request.plan.joint else None,
         expires_at=request.expires_at,
         decided_at=request.decided_at,
     )
@@ -206,21 +211,17 @@ def names_of_approvers(
 ) -> list[str]:
     """Names of the people whose vote would count in the rule's environment, by their role there, in order; the
     requester, the plan's author and the editors of its code left out."""
-    names = (
+    people = (
         holders.holders_of_right(Right.APPROVE, rule.environment)
         .order_by("user__username")
-        .values_list("user__username", flat=True)
+        .values_list("user__username", "user_id")
     )
-    own = (
-        set()
-        if rule.requester_may_vote
-        else {
-            request.requested_by if request else "",
-            *((plan.sealed_by, *(e.name for e in editors_of_plan(plan))) if plan else ()),
-            *((plan.joint.sealed_by,) if plan and plan.joint else ()),
-        }
-    )
-    return rules.voters_that_count(rule, names, own)
+    own: list[Voter] = []
+    if not rule.requester_may_vote:
+        own += [Voter(request.requested_by, request.requested_by_id)] if request else []
+        own += [_sealer_of(plan), *editors_of_plan(plan)] if plan else []
+        own += [_sealer_of(plan.joint)] if plan and plan.joint else []
+    return rules.voters_that_count(rule, [Voter(name, user_id) for name, user_id in people], own)
 
 
 def list_requests(by: Actor) -> QuerySet[ApprovalRequest]:

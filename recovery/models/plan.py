@@ -18,6 +18,7 @@ class JointPlan(models.Model):
     hash = models.CharField(max_length=64, unique=True)
     body = models.JSONField()
     sealed_by = models.CharField(max_length=150)
+    sealed_by_id = models.BigIntegerField(null=True)
     sealed_at = models.DateTimeField(auto_now_add=True)
     voided_at = models.DateTimeField(null=True)
 
@@ -42,6 +43,7 @@ class Plan(models.Model):
     hash = models.CharField(max_length=64, unique=True)
     body = models.JSONField()
     sealed_by = models.CharField(max_length=150)
+    sealed_by_id = models.BigIntegerField(null=True)
     sealed_at = models.DateTimeField(auto_now_add=True)
     voided_at = models.DateTimeField(null=True)
     drift = models.JSONField(default=list)

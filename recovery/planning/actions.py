@@ -155,7 +155,9 @@ def join_plans(*, recovery_ids: Sequence[int], by: Actor) -> JointPlan:
         contents = build_joint([(plan.hash, body) for plan, body in zip(plans, bodies, strict=True)])
         body = codec.to_json(contents)
         pipeline = members[0].flow.pipeline
-        joint = JointPlan.objects.create(pipeline=pipeline, hash=seal(body), body=body, sealed_by=by.name)
+        joint = JointPlan.objects.create(
+            pipeline=pipeline, hash=seal(body), body=body, sealed_by=by.name, sealed_by_id=by.user_id
+        )
         for place, plan in enumerate(plans):
             Plan.objects.filter(pk=plan.pk).update(joint=joint, joint_ordinal=place)
         labels = ", ".join(recovery.label for recovery in members)

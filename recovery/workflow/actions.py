@@ -186,8 +186,8 @@ def execute(*, recovery_id: int, plan_hash: str | None = None, by: Actor) -> Non
     """Run the sealed plan; or, when a step failed or is unknown, resume at that step. `plan_hash`: the plan that was
     looked at, when one was.
 
-    Raises Refused when another plan is in force than that, when there is no plan in force, when the environment's rules do not let it run (approvals, waiting
-    time, freeze window, strategy), or when the step's fate is still being found out.
+    Raises Refused when another plan is in force than that, when there is none, when the environment's rules do not let
+    it run (approvals, waiting time, freeze window, strategy), or when the step's fate is still being found out.
     """
     recovery = _get(recovery_id)
     resuming = recovery.state == "needs_attention"

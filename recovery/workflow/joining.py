@@ -58,8 +58,8 @@ def signed_hash(plan: Plan) -> str:
 
 
 def refuse_unseen(recovery: Recovery, plan_hash: str | None) -> None:
-    """Raise Refused (`stale_plan`) where another plan is in force than the one that was looked at. `plan_hash`: of it, or
-    of the joint plan that it is part of, "" where none was in force; None: no one looked. Under the recovery's lock."""
+    """Raise Refused (`stale_plan`) where another plan is in force than was looked at. `plan_hash`: its own or its joint
+    plan's, "" where none was in force; None: no one looked."""
     plan = plan_in_force(recovery)
     if plan_hash is None or plan_hash in ({plan.hash, signed_hash(plan)} if plan else {""}):
         return

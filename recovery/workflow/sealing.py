@@ -298,7 +298,9 @@ def _write(recovery: Recovery, contents: PlanBody, by: Actor) -> Plan:
             withdraw(fresh, "A newer plan was sealed in its place.")
         _save_accepted(fresh, contents.accepted, by)
         move(fresh, "planned", strategy=contents.strategy)
-        plan = Plan.objects.create(recovery=fresh, hash=digest, body=body, sealed_by=by.name)
+        plan = Plan.objects.create(
+            recovery=fresh, hash=digest, body=body, sealed_by=by.name, sealed_by_id=by.user_id
+        )
         begun = fresh.steps.count()
         for number, step in enumerate(contents.steps, start=begun + 1):
             Step.objects.create(

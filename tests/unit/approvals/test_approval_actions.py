@@ -9,10 +9,12 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from recovery.approvals import actions, selectors
+from recovery.approvals.rules import Voter, never_counts
 from recovery.errors import Denied, Refused, WrongUse
 from recovery.models import (
     ApprovalRequest,
     AuditEntry,
+    JointPlan,
     Message,
     Person,
     Recovery,
@@ -89,6 +91,39 @@ def test_who_asked_or_sealed_cannot_vote_and_the_try_is_in_the_log(ann: Actor, b
         ("approval.vote", "failed", "ann"),
         ("approval.vote", "failed", "bob"),
     ]
+
+
+@pytest.mark.parametrize("joint", [False, True], ids=["alone", "together"])
+def test_who_sealed_a_plan_does_not_vote_on_it_under_another_name(
+    ada: Actor, ann: Actor, bob: Actor, joint: bool
+) -> None:
+    row = planned("staging")
+    if joint:
+        sealed = JointPlan.objects.create(
+            pipeline=row.flow.pipeline, hash="a" * 64, body={}, sealed_by="bob", sealed_by_id=bob.user_id
+        )
+        row.plans.update(joint=sealed, joint_ordinal=0)
+    else:
+        row.plans.update(sealed_by="bob", sealed_by_id=bob.user_id)
+    request = ApprovalRequest(
+        recovery=row, plan=row.plans.get(), rule=selectors.rule_for("staging").as_dict(), requested_by="ada"
+    )
+    renamed, namesake = Voter("robert", bob.user_id), Voter("bob", ann.user_id)
+    User.objects.filter(pk=bob.user_id).update(username="robert")
+    request.expires_at = timezone.now() + timedelta(hours=1)
+    facts = selectors.request_facts(request)
+    refusal = never_counts(facts, renamed)
+    assert (refusal.code if refusal else None) == "own_plan"
+    assert never_counts(facts, namesake) is None
+    assert selectors.names_of_approvers(facts.rule, request, request.plan) == ["ann"]
+
+
+def test_who_sealed_a_plan_before_accounts_were_kept_with_it_is_known_by_name(ada: Actor, bob: Actor) -> None:
+    row = planned("staging")
+    row.plans.update(sealed_by="bob", sealed_by_id=None)
+    ask(row, ada)
+    with refused("own_plan", Refused):
+        yes(row, bob)
 
 
 def test_who_edited_the_code_of_the_plan_does_not_vote_on_it(ada: Actor, ann: Actor, bob: Actor) -> None:

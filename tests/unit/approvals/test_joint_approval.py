@@ -75,7 +75,7 @@ def test_a_vote_on_another_hash_is_not_counted(ada: Actor, ann: Actor, seen: str
 
 def test_a_vote_that_does_not_count_for_one_of_them_counts_for_none(ada: Actor, ann: Actor) -> None:
     joint, rows = asked(ada)
-    ApprovalRequest.objects.filter(recovery=rows[1]).update(requested_by="ann")
+    ApprovalRequest.objects.filter(recovery=rows[1]).update(requested_by="ann", requested_by_id=ann.user_id)
     with refused("own_request"):
         vote(joint, ann)
     assert not Vote.objects.exists()

@@ -119,6 +119,8 @@ def test_a_kept_freeze_window_that_nobody_can_read_holds_the_place_frozen_and_sa
         (asked(), ANN, (), "approve", "h2", "stale_plan"),
         (asked(), RES, (), "approve", "h1", "own_request"),
         (asked(), Voter("renamed", 9), (), "approve", "h1", "own_request"),
+        (asked(), Voter(RES.name, 8), (), "approve", "h1", None),
+        (asked(), Voter(RES.name), (), "approve", "h1", "own_request"),
         (asked(), Voter("eve", 4), (), "reject", "h1", "own_plan"),
         (asked(editors=(CAT, ANN)), ANN, (), "approve", "h1", "own_code"),
         (asked(editors=(CAT, ANN)), Voter("renamed", 1), (), "reject", "h1", "own_code"),
@@ -257,8 +259,14 @@ def test_when_votes_can_be_asked_for(what: ApprovalStanding, code: str | None) -
 
 
 def test_whose_votes_would_count_leaves_out_the_requester_and_who_is_in_no_group() -> None:
-    assert rules.voters_that_count(RULE, ["ann", "bob", "cat"], {"bob"}) == ["ann", "cat"]
-    assert rules.voters_that_count(replace(RULE, groups=GROUPS), ["ann", "cat", "dan"], {""}) == [
+    dan = Voter("dan", 44)
+    assert rules.voters_that_count(RULE, [ANN, BOB, CAT], [Voter("robert", BOB.user_id)]) == ["ann", "cat"]
+    assert rules.voters_that_count(replace(RULE, groups=GROUPS), [ANN, CAT, dan], [Voter("")]) == [
         "ann",
         "cat",
     ]
+
+
+def test_two_votes_of_one_renamed_person_count_once() -> None:
+    cast = [CastVote(ANN, "approve"), CastVote(Voter("renamed", ANN.user_id), "approve")]
+    assert rules.tally_votes(RULE, cast).given == 1
