@@ -2,6 +2,7 @@
 
 import csv
 import json
+import unicodedata
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,7 +13,9 @@ from recovery.models import AuditEntry
 
 COLUMNS: Final = (*chain.FIELDS, "hash")
 FORMATS: Final = ("csv", "json")
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+_BLANK: Final = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+"""Letters and marks that show nothing."""
 
 
 class _Line:
@@ -29,12 +32,23 @@ def entry_columns(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def csv_cell(value: Any) -> str:
-    """One CSV cell. Text that a spreadsheet would run as a formula is led by an apostrophe."""
+    """One CSV cell. Text that a spreadsheet would run as a formula is led by an apostrophe, in any width and behind
+    whatever shows nothing."""
     if value is None:
         return ""
     if not isinstance(value, str):
         return json.dumps(value, sort_keys=True)
-    return f"'{value}" if value.lstrip(" ").startswith(_FORMULA) else value
+    seen = next((c for c in value if not _is_invisible(c)), "")
+    is_formula = value.lstrip(" ").startswith(_FORMULA) or unicodedata.normalize("NFKC", seen).startswith(
+        _FORMULA
+    )
+    return f"'{value}" if is_formula else value
+
+
+def _is_invisible(char: str) -> bool:
+    """Spaces, controls, formats (zero widths, byte order marks, directions), variation selectors, fillers."""
+    is_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+    return unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp") or is_selector or char in _BLANK
 
 
 def export_lines(entries: QuerySet[AuditEntry], fmt: str) -> Iterator[str]:

@@ -146,6 +146,30 @@ class TestExport:
         assert (rows[5]["target"], rows[5]["says"], rows[5]["after"]) == ("'=cmd()", "a\nb", '{"x": 1}')
         assert (rows[5]["words"], rows[5]["code"]) == ("ran a step", "step.run.done")
 
+    @pytest.mark.parametrize(
+        "first",
+        [
+            "\u200b",
+            "\ufeff",
+            "\u2060",
+            "\u00ad",
+            "\u202e",
+            "\u00a0",
+            "\u3000",
+            "\u2028",
+            "\x1f",
+            "\ufe0f",
+            "\u3164",
+        ],
+    )
+    @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", "﹦", "﹢", "﹣", "﹫"])
+    def test_a_formula_behind_what_shows_nothing_is_only_text(self, first: str, sign: str) -> None:
+        assert csv_cell(f"{first} {first}{sign}1") == f"'{first} {first}{sign}1"
+
+    @pytest.mark.parametrize("text", ["orders", "\ufefforders", "\u200b1 = 1", "é=1", "\u200b", ""])
+    def test_other_text_stays_as_it_is(self, text: str) -> None:
+        assert csv_cell(text) == text
+
     @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\n=1", "  =1", "＝1"])
     def test_what_a_spreadsheet_would_run_is_only_text(self, text: str) -> None:
         assert csv_cell(text) == f"'{text}"
