@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from recovery.checkpoints.uris import AZURE, FAMILIES, spell_host, spell_place
 from recovery.errors import Refused, Unreachable
 
 Result = TypeVar("Result")
@@ -27,12 +28,8 @@ OPENED = frozenset(
 )
 """Schemes of storage; "" is a path. Not http, webhdfs, caches, archives and lists of references, which fsspec opens
 too: an address that an API or a checkpoint names would have this machine call any other, or read its own files."""
-FAMILIES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"} | dict.fromkeys(
-    ("abfss", "az", "wasb", "wasbs"), "abfs"
-)
-"""Schemes that lead to one store -> the one that represents all."""
-AZURE: Final = (".core.windows.net", ".core.chinacloudapi.cn", ".core.usgovcloudapi.net")
-"""How hosts of Azure Storage end: an address of another host would get the console's request."""
+_NO_HOST: Final = re.compile(r"hdfs://(?:/|$)|abfs://[^/@]*(?:/|$)")
+_HOST: Final = re.compile(r"^(hdfs://)[^/]*|^(abfs://[^/@]*)@[^/]*")
 SYSTEM: Final = (
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
     "/var/backups", "/var/lib/dpkg", "/var/log", "/var/run", "/var/spool",
@@ -268,9 +265,10 @@ def _with_host(location: str, family: str, authority: str, path: str) -> StorePl
         raise Refused(_explain_unusable_location(location), code="storage_address") from error
     if any(c in location for c in "?#%") or (family == "hdfs" and at) or (name and not host):
         raise Refused(_explain_unusable_location(location), code="storage_address")
-    store = f"{family}://{container}{at}{host}{f':{port}' if port else ''}"
+    machine = f"[{host}]" if ":" in host else host
+    named = spell_host(f"{machine}{f':{port}' if port else ''}", family)
     is_cloud = family == "abfs" and host.endswith(AZURE)
-    service = f"{family}://{host}{f':{port}' if port else ''}"
+    store, service = f"{family}://{container}{at}{named}", f"{family}://{named}"
     return StorePlace(store, f"/{path}".rstrip("/"), service, "" if is_cloud else host, port or 8020)
 
 
@@ -306,16 +304,21 @@ def check_roots(location: str, roots: Sequence[str]) -> None:
 
 
 def is_below(location: str, root: str) -> bool:
-    """Does a path or URL lead to this root or below it? Links of this machine are followed. Raises Refused."""
+    """Does a path or URL lead to this root or below it, or may it, as the operator's settings name the machine? Links of
+    this machine are followed. Raises Refused."""
     try:
         root_place = read_place(root)
     except Refused:
         return False  # no place that is opened
     place = read_place(location)
-    if place.store != root_place.store:
+    if bool(place.store) != bool(root_place.store):
         return False
-    path, above = (p.path if p.store else os.path.realpath(p.path) for p in (place, root_place))
-    return _is_below(path, above)
+    if not place.store:
+        return _is_below(os.path.realpath(place.path), os.path.realpath(root_place.path))
+    spelled, above = spell_place(location), spell_place(root)
+    if any(_NO_HOST.match(one) for one in (spelled, above)):
+        spelled, above = (_HOST.sub(r"\1\2", one) for one in (spelled, above))
+    return _is_below(spelled, above)
 
 
 def explain_outside(location: str) -> str:

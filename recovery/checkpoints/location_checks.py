@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import Finding
-from recovery.checkpoints.uris import strip_file_scheme
+from recovery.checkpoints.uris import spell_place, strip_file_scheme
 
 # Emptied at a restart, by a cleaner or with the cluster, or open to everybody (Databricks: DBFS root folders).
 TEMPORARY = (
@@ -34,7 +34,7 @@ def find_shared_locations(locations: Mapping[str, str]) -> list[Finding]:
     """A blocker for each location that several queries have. `locations`: query name -> checkpoint location."""
     users: dict[str, list[str]] = {}
     for query, location in locations.items():
-        users.setdefault(re.sub(r"^file:/+", "/", location).rstrip("/"), []).append(query)
+        users.setdefault(spell_place(location), []).append(query)
     return [
         finding("LOCATION_SHARED", None, place=place, queries=", ".join(sorted(queries)))
         for place, queries in sorted(users.items())

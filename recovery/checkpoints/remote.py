@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import fsspec
 
-from recovery.checkpoints import access, local
+from recovery.checkpoints import access, local, uris
 from recovery.errors import RepriseError
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -62,7 +62,7 @@ def connect_store(location: str) -> tuple[Any, str]:
 def missing_client(location: str) -> str:
     """Which package this machine lacks to open the URL, in a sentence that says how to get it; "" where none."""
     scheme = access.scheme_of(location)
-    family = access.FAMILIES.get(scheme, scheme)
+    family = uris.FAMILIES.get(scheme, scheme)
     client = CLIENTS.get(family, "")
     if not client or find_spec(client) is not None:
         return ""

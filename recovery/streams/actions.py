@@ -6,7 +6,6 @@ an environment that asks for less than the workspace's.
 
 import json
 import os
-import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from recovery.audit.actions import audited_attempt, lock_chain
 from recovery.checkpoints import access, inspect_checkpoint
 from recovery.checkpoints.outcome import half_swapped
 from recovery.checkpoints.report import CheckpointReport
-from recovery.checkpoints.uris import strip_file_scheme
+from recovery.checkpoints.uris import spell_place, strip_file_scheme
 from recovery.encryption import decrypted, encrypted
 from recovery.errors import NotFound, Refused, RepriseError, WrongUse
 from recovery.eventlogs.folders import list_logs
@@ -148,8 +147,7 @@ def find_adopted(checkpoint: str) -> Stream | None:
 def real_place(place: str) -> str:
     """The one spelling of a place; links on this machine are followed. Raises WrongUse, Refused."""
     read = access.read_place(place)
-    path = re.sub(r"/+", "/", read.path).rstrip("/")
-    return f"{read.store}{path}" if read.store else os.path.realpath(path)
+    return spell_place(place) if read.store else os.path.realpath(read.path)
 
 
 def _check_known(stream: Stream, workspace: Workspace, by: Actor) -> None:
@@ -166,7 +164,7 @@ def _check_known(stream: Stream, workspace: Workspace, by: Actor) -> None:
 def _check_same_sink(known: Stream, sink: str) -> None:
     """A plan that has run is proven over the table that it was sealed for. Raises Refused."""
     is_open = known.pipeline.flows.filter(recoveries__state="needs_attention").exists()
-    if is_open and sink != known.sink:
+    if is_open and spell_place(sink) != spell_place(known.sink):
         raise Refused(
             "A recovery of this stream needs attention, and its proof covers the current sink. End or roll back the "
             "recovery, then change the sink.",

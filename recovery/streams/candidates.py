@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from recovery import reach
-from recovery.checkpoints.uris import strip_file_scheme
+from recovery.checkpoints.uris import spell_place
 from recovery.errors import RepriseError
 from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import RunState
@@ -189,7 +189,7 @@ def _candidate(
     standing = found.standing
     query_id, pipeline = standing.query_id, listed.pipelines.get(real, "")
     seen, folder = _newest(index, folders, query_id)
-    names_it = seen is not None and strip_file_scheme(seen.run.checkpoint) == strip_file_scheme(found.place)
+    names_it = seen is not None and spell_place(seen.run.checkpoint) == spell_place(found.place)
     skip = SkipReason.NONE
     if pipeline:
         skip = SkipReason.ADOPTED

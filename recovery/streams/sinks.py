@@ -8,7 +8,7 @@ from typing import Any, Final
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
-from recovery.checkpoints.uris import canonical_uri, decode_uri, strip_file_scheme
+from recovery.checkpoints.uris import decode_uri, spell_place, strip_file_scheme
 from recovery.errors import NotFound, Refused
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
@@ -50,20 +50,15 @@ def check_named_sink(sink: Sink, report: CheckpointReport) -> None:
             code="no_sink",
             flags=("--sink",),
         )
-    folder = f"{_spell_store(canonical_uri(sink.place)).rstrip('/')}/"
+    folder = f"{spell_place(sink.place).rstrip('/')}/"
     read = (decode_uri(entry.path) for source in report.sources for entry in source.committed.first)
-    if any(_spell_store(path).startswith(folder) for path in read):
+    if any(spell_place(path).startswith(folder) for path in read):
         raise Refused(
             f"{sink.place} holds files that the stream has read, so it is no table of the stream. Name the folder that "
             "it writes.",
             code="sink_is_source",
             flags=("--sink",),
         )
-
-
-def _spell_store(uri: str) -> str:
-    """The schemes of S3 as one."""
-    return re.sub(r"^s3[an]://", "s3://", uri)
 
 
 def sink_by_log(batches: Sequence[Mapping[str, Any]]) -> Sink:

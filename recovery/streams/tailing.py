@@ -12,7 +12,7 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from recovery.checkpoints.uris import strip_file_scheme
+from recovery.checkpoints.uris import spell_place
 from recovery.errors import RepriseError
 from recovery.eventlogs.folders import ListedEventLog, LogProgress, list_logs, read_on, tail_from
 from recovery.eventlogs.seen import NAMES_OF_ANY, EarlyEnd, NamedLog, SeenRun, is_after_a_run, list_early_logs
@@ -315,6 +315,6 @@ def query_at(folder: str, checkpoint: str) -> str:
     rows = EventLog.objects.filter(folder=folder).exclude(queries="").order_by(_NEWEST)
     for row in rows.iterator(chunk_size=50):
         for run in reversed(tail_from(row.tail).app.runs):
-            if run.checkpoint and strip_file_scheme(run.checkpoint) == strip_file_scheme(checkpoint):
+            if run.checkpoint and spell_place(run.checkpoint) == spell_place(checkpoint):
                 return run.query_id
     return ""

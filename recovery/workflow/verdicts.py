@@ -7,7 +7,7 @@ from django.db import DatabaseError
 
 from recovery.checkpoints import list_versions
 from recovery.checkpoints.report import CheckpointReport
-from recovery.checkpoints.uris import canonical_uri
+from recovery.checkpoints.uris import spell_place
 from recovery.contracts.diagnosis import Storage
 from recovery.contracts.facts import GatheredFacts
 from recovery.diagnosis import operators as ops
@@ -84,7 +84,7 @@ def known_flow(report: CheckpointReport) -> tuple[Flow, str] | None:
     """
     if report.format == "none":
         return None
-    place = canonical_uri(report.location).rstrip("/")
+    place = spell_place(report.location)
     above, _, last = place.rpartition("/")
     number = whole(last)  # of a version; a checkpoint with a fixed place has none
     root = place if number is None else above
@@ -99,7 +99,7 @@ def known_flow(report: CheckpointReport) -> tuple[Flow, str] | None:
             there = checkpoint_of(flow)
         except Refused:
             continue  # its workspace manages the checkpoint, or it never ran
-        if canonical_uri(there).rstrip("/") == root:
+        if spell_place(there) == root:
             in_use = number is None or number == max(list_versions(there), default=number)
             return (flow, there) if in_use else None
     return None
