@@ -170,7 +170,8 @@ def reading_typed(location: str, by: Actor) -> Iterator[None]:
         raise WrongUse(
             "Spell the path in full, from / on, or as scheme://bucket/folder.", code="storage_address"
         )
-    for storage in _out_of_sight(by):
+    unseen = list_out_of_sight(by)
+    for storage in unseen:
         if access.is_below(location, storage):
             raise Refused(access.explain_outside(location), code="storage_root")
     workspaces = list(Workspace.objects.active())
@@ -182,18 +183,42 @@ def reading_typed(location: str, by: Actor) -> Iterator[None]:
             code="storage_without_roots",
         )
     now = access.current_access()
-    with access.using_access(replace(now, rules=rules_of(workspaces if are_limited else (), now.rules))):
+    rules = replace(rules_of(workspaces if are_limited else (), now.rules), unseen=unseen)
+    with access.using_access(replace(now, rules=rules)):
         yield
 
 
-def _out_of_sight(by: Actor) -> list[str]:
+@contextmanager
+def reading_in_sight(workspace: Workspace, by: Actor) -> Iterator[None]:
+    """As `reading`, and nothing is opened of what this person does not see, through links and folders above either."""
+    with reading(workspace):
+        now = access.current_access()
+        with access.using_access(replace(now, rules=replace(now.rules, unseen=list_out_of_sight(by)))):
+            yield
+
+
+def list_out_of_sight(by: Actor) -> tuple[str, ...]:
     """Storage of pipelines in environments where `by` sees none; checkpoints and tables of streams there. Their event
-    logs are not among it: one folder holds those of many."""
+    logs are not among it: one folder holds those of many. Links of this machine are followed."""
     seen = visible.filter_visible(by)
     hidden = Pipeline.objects.exclude(seen) if seen else Pipeline.objects.none()
     storage = [str(spec.get("storage") or "") for spec in hidden.values_list("spec", flat=True)]
     streams = Stream.objects.filter(pipeline__in=hidden).values_list("checkpoint", "sink")
-    return [place for place in (*storage, *(place for pair in streams for place in pair)) if "/" in place]
+    places = {place for place in (*storage, *(place for pair in streams for place in pair)) if "/" in place}
+    return tuple(sorted(map(follow_links, places)))
+
+
+def follow_links(place: str) -> str:
+    """Where a place on this machine really is; any other as it is."""
+    try:
+        read = access.read_place(place)
+    except Refused:
+        return place  # no place that is opened
+    return (
+        place
+        if read.store
+        else access.ask_store(local.mount_of(read.path), partial(os.path.realpath, read.path))
+    )
 
 
 def of_flow(act: Callable[Concatenate[Flow, P], Result]) -> Callable[Concatenate[Flow, P], Result]:

@@ -85,18 +85,22 @@ class Rules:
     #: folders of the programs that run this console: read, never changed
     own_code: tuple[str, ...] = ()
     homes: tuple[str, ...] = ()
+    #: real paths and URLs of what the person who asks does not see
+    unseen: tuple[str, ...] = ()
     #: (host, port, named by a root): raises Refused for a machine that may not be called
     may_call: Callable[[str, int, bool], None] | None = field(default=None, compare=False)
 
     @property
     def limits_files(self) -> bool:
         """May some file of this machine not be opened?"""
-        return bool(self.hidden or self.local_roots or self.roots or self.own_code)
+        return bool(self.hidden or self.local_roots or self.roots or self.own_code or self.unseen)
 
     def check_remote(self, location: str, place: StorePlace) -> None:
         """Raises Refused (`storage_root`, `storage_host`, `outbound`)."""
         named = [root for root in map(read_place, self.roots) if root.store == place.store]
         if self.roots and not any(_is_below(place.path, root.path) for root in named):
+            raise Refused(_explain_outside_roots(location), code="storage_root")
+        if any(is_below(location, unseen) for unseen in self.unseen if scheme_of(unseen)):
             raise Refused(_explain_outside_roots(location), code="storage_root")
         if place.host and self.may_call is not None:
             self.may_call(place.host, place.port, bool(named))
@@ -108,6 +112,8 @@ class Rules:
         """
         if not any(_is_below(path, place) for place in self.shown):
             self._check_machine(path)
+        if any(_is_below(path, unseen) for unseen in self.unseen):
+            raise Refused(_explain_outside_roots(path), code="storage_root")
         if self.roots:
             self._check_roots(path)
 
@@ -304,8 +310,8 @@ def check_roots(location: str, roots: Sequence[str]) -> None:
 
 
 def is_below(location: str, root: str) -> bool:
-    """Does a path or URL lead to this root or below it, or may it, as the operator's settings name the machine? Links of
-    this machine are followed. Raises Refused."""
+    """Does a path or URL lead to this root or below it, or may it, as settings name the machine? Links of this machine
+    are followed. Raises Refused."""
     try:
         root_place = read_place(root)
     except Refused:

@@ -110,7 +110,7 @@ def adopt_stream(*, checkpoint: str, said: StreamDetails, by: Actor, is_one_of_m
         if columns.program:
             _check_program(columns.program, by)
         check_places((place, columns.sink, columns.event_log, columns.program), by)
-        with reach.reading(workspace):
+        with reach.reading_in_sight(workspace, by):
             report = read_plain(place)
             _require_readable(columns)
             sink = _find_sink(columns, report, is_read=is_one_of_many)

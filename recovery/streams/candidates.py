@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from recovery import reach
+from recovery.checkpoints import access
 from recovery.checkpoints.uris import spell_place
 from recovery.errors import RepriseError
 from recovery.eventlogs.seen import SeenRun
@@ -125,9 +126,9 @@ def list_candidates(*, roots: Sequence[str], said: StreamDetails, by: Actor) -> 
         [spelled_place(said.event_log, "The event log")] if said.event_log else list(workspace.event_logs)
     )
     check_places((*places, *folders), by)
-    with reach.reading(workspace):
+    with reach.reading_in_sight(workspace, by):
         unread = [folder for folder in folders if not _read_whole(folder)]
-        scan = find_checkpoints(places)
+        scan = _leave_out_unseen(find_checkpoints(places), by)
     index, listed, most = tailing.LogIndex(folders), _find_listed(), settings.REPRISE_ADOPT_MOST
     checkpoints = _distinct(scan.checkpoints)
     shared = _shared_ids(checkpoints, listed)
@@ -137,6 +138,13 @@ def list_candidates(*, roots: Sequence[str], said: StreamDetails, by: Actor) -> 
     seconds = round(time.monotonic() - began, 1)
     candidates = tuple(_limit_adoptions(_named(found), most))
     return Listing(candidates, scan, len(without), unmatched, index.logs, not unread, seconds)
+
+
+def _leave_out_unseen(scan: Scan, by: Actor) -> Scan:
+    """What this person does not see was not read, and is not named either."""
+    unseen = reach.list_out_of_sight(by)
+    problems = (p for p in scan.problems if not any(access.is_below(p.place, place) for place in unseen))
+    return replace(scan, problems=tuple(problems))
 
 
 def _read_whole(folder: str) -> bool:

@@ -107,7 +107,7 @@ def preview_stream(*, checkpoint: str, said: StreamDetails, by: Actor) -> Previe
     if known is not None:
         check_workspace(known, workspace)
     check_places((place,), by)
-    with reach.reading(workspace):
+    with reach.reading_in_sight(workspace, by):
         report = read_plain(place)
         standing = read_progress(place)
         logs = _logs_of(report.query_id or "", said, known, workspace, by)

@@ -11,7 +11,7 @@ from recovery.checkpoints.inspection import inspect_with_state
 from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts.plan import CheckpointMark, Preconditions, SinkMark
 from recovery.errors import Refused
-from recovery.models import Flow, Stream
+from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.inputs import all_noted_ids
 from recovery.pipelines.workspaces import client_for, questions_service
@@ -34,7 +34,7 @@ from recovery.workflow import (
 )
 from recovery.workflow.budgets import budgets
 from recovery.workflow.deployed import last_good_source, read_code
-from recovery.workflow.places import checkpoint_of, storage_of
+from recovery.workflow.places import checkpoint_of, sink_of_stream, storage_of
 from recovery.workflow.studied import code_request
 from recovery.workflow.usual import usual_rows_per_second, usual_update_seconds
 
@@ -179,16 +179,10 @@ def _into_sink(snapshot: FlowSnapshot) -> FlowSnapshot:
     )
 
 
-def _sink_of_stream(flow: Flow) -> str:
-    """Where a plain stream writes, as it was named or seen; "" for a table that a catalog knows."""
-    sink = Stream.objects.get(pipeline=flow.pipeline_id).sink
-    return sink if "/" in sink else ""
-
-
 def whereabouts_of(flow: Flow) -> CatalogState:
     """Which run of Spark answers, and where its catalog says that the tables of this flow's pipeline lie, by
     `catalog.schema.table`."""
-    if flow.pipeline.workspace.has_streams and (place := _sink_of_stream(flow)):
+    if flow.pipeline.workspace.has_streams and (place := sink_of_stream(flow)):
         told = whereabouts(questions_service(flow.pipeline.workspace, flow.pipeline.environment), [])
         return CatalogState(told.driver, {flow.dataset: TablePlace(place, "")} if flow.dataset else {})
     mine = set(flow.pipeline.flows.exclude(dataset="").values_list("dataset", flat=True))

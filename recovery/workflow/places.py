@@ -1,11 +1,12 @@
 """Where a flow's checkpoint and a table's files lie, from what the Pipelines API says."""
 
+import os
 from collections.abc import Mapping
 
 from recovery import reach
 from recovery.checkpoints import access
 from recovery.errors import Refused
-from recovery.models import Flow, Stream
+from recovery.models import Flow, Pipeline, Stream
 
 
 def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
@@ -35,7 +36,40 @@ def _of_stream(flow: Flow) -> str:
     """A plain stream has one place, which was named when it was adopted."""
     place = Stream.objects.get(pipeline=flow.pipeline_id).checkpoint
     access.check_roots(place, flow.pipeline.workspace.roots)
+    refuse_foreign_place(flow.pipeline, place)
     return place
+
+
+def sink_of_stream(flow: Flow) -> str:
+    """Where a plain stream writes, as it was named or seen; "" for a table that a catalog knows. Raises Refused."""
+    sink = Stream.objects.get(pipeline=flow.pipeline_id).sink
+    if "/" not in sink:
+        return ""
+    refuse_foreign_place(flow.pipeline, sink)
+    return sink
+
+
+def refuse_foreign_place(pipeline: Pipeline, place: str) -> None:
+    """Raise Refused (`place_moved`) where a link on the way to a place of an adopted stream leads to the checkpoint of
+    another stream, or to what a pipeline of another environment has: it was put there after the adoption."""
+    real = reach.follow_links(place)
+    if access.scheme_of(place) or real == os.path.normpath(place):
+        return
+    others = Stream.objects.exclude(pipeline=pipeline.pk).filter(
+        pipeline__gone=False, pipeline__workspace__removed_at=None
+    )
+    elsewhere = Pipeline.objects.exclude(environment=pipeline.environment).filter(workspace__removed_at=None)
+    owned = {
+        *others.values_list("checkpoint", flat=True),
+        *others.exclude(pipeline__environment=pipeline.environment).values_list("sink", flat=True),
+        *(str(spec.get("storage") or "") for spec in elsewhere.values_list("spec", flat=True)),
+    }
+    if any("/" in one and access.is_below(real, one) for one in owned):
+        raise Refused(
+            f"{place} leads to {real} now, which belongs to another stream or pipeline. Put the folder back, or adopt "
+            "the stream again where it is.",
+            code="place_moved",
+        )
 
 
 def storage_of(flow: Flow, spec: Mapping[str, object]) -> str:

@@ -6,13 +6,18 @@ from typing import Any
 
 import pytest
 
+from recovery import reach
+from recovery.checkpoints.storage import Store
 from recovery.errors import Denied, NotFound, Refused
 from recovery.models import Flow, Pipeline, Stream, Workspace
 from recovery.people.roles import Actor, Grant, Role
 from recovery.streams.actions import StreamDetails, adopt_stream
+from recovery.streams.candidates import list_candidates
 from recovery.streams.files import program_files, read_file
 from recovery.workflow.code_users import CodeUser, find_code_users, require_own_code
+from recovery.workflow.places import checkpoint_of, sink_of_stream
 from tests.checkpoint_builder import Built
+from tests.refusals import refused
 from tests.unit.workflow.rows import flow
 
 pytestmark = pytest.mark.django_db
@@ -180,3 +185,55 @@ def test_a_link_to_what_is_no_python_is_not_read_as_a_program(code: Path) -> Non
             read()
         assert refusal.value.code == "no_python_file"
     assert str(code / "shop" / "dev_only.py") not in program_files(str(code / "dev.py"))
+
+
+def test_a_look_into_a_folder_above_finds_nothing_that_is_out_of_sight(adopt: Adopt, tmp_path: Path) -> None:
+    theirs = adopt("prod.py", "production")
+    Workspace.objects.get_or_create(name="development", kind="streams", environment="development")
+    data = tmp_path / "data"
+    mine = Built(data / "mine", query_id="10000000-0000-0000-0000-000000000000").write().root
+    (data / "linked").symlink_to(theirs.checkpoint)
+    seen = list_candidates(roots=[str(data)], said=StreamDetails(workspace="development"), by=OF_DEVELOPMENT)
+    assert [c.place for c in seen.candidates] == [str(mine)]
+    assert seen.scan.problems == ()
+    named = list_candidates(roots=[str(data)], said=StreamDetails(workspace="development"), by=ADMIN)
+    assert len(named.candidates) == 2
+
+
+def test_a_link_below_a_typed_place_leads_to_nothing_that_is_out_of_sight(
+    adopt: Adopt, tmp_path: Path
+) -> None:
+    theirs = adopt("prod.py", "production")
+    Workspace.objects.update(roots=[str(tmp_path)], real_roots={str(tmp_path): str(tmp_path)})
+    mine = tmp_path / "data" / "mine"
+    mine.mkdir()
+    with reach.reading_typed(str(mine), OF_DEVELOPMENT):
+        (mine / "offsets").symlink_to(Path(theirs.checkpoint) / "offsets")
+        for read in (
+            lambda: Store.open(str(mine)).entries("offsets"),
+            lambda: Store.open(str(mine / "offsets")),
+        ):
+            with refused("storage_root"):
+                read()
+
+
+@pytest.mark.parametrize(("place", "levels"), [("checkpoint", 0), ("sink", 0), ("sink", 1)])
+def test_a_place_that_became_a_link_to_another_environment_s_is_not_used(
+    place: str, levels: int, adopt: Adopt, tmp_path: Path
+) -> None:
+    for above in ("mine", "theirs"):
+        (tmp_path / above / "table" / "_delta_log").mkdir(parents=True)
+    theirs = adopt("prod.py", "production", sink=str(tmp_path / "theirs" / "table"))
+    mine = adopt("dev.py", sink=str(tmp_path / "mine" / "table"))
+    use, flow = {"checkpoint": checkpoint_of, "sink": sink_of_stream}[place], mine.pipeline.flows.get()
+    assert use(flow) == getattr(mine, place)
+    old, new = (Path(getattr(stream, place)) for stream in (mine, theirs))
+    for _ in range(levels):
+        old, new = old.parent, new.parent
+    old.rename(tmp_path / "aside")
+    old.symlink_to(tmp_path / "aside")
+    assert use(flow) == getattr(mine, place)
+    old.unlink()
+    old.symlink_to(new)
+    with refused("place_moved"):
+        use(flow)
