@@ -83,6 +83,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("recoveries/<int:recovery_id>/owner", owner.change_owner, name="owner"),
     path("recoveries/<int:recovery_id>/skip", run.skip_step, name="skip"),
     path("recoveries/<int:recovery_id>/cancel", run.cancel_recovery, name="cancel"),
+    path("recoveries/<str:label>/<path:part>", recoveries.go_to_page, name="recovery-page"),
     *api.ROUTES,
     path("approvals", approvals.list_approvals, name="approvals"),
     path("approvals/<int:request_id>", approvals.show_approval, name="approval"),

@@ -23,13 +23,26 @@ def test_a_denied_page_says_in_one_sentence_why_and_writes_it_down(client: Clien
 
 
 @pytest.mark.parametrize(
-    "path", ["/flows/999999", "/recoveries/999999/run", "/recoveries/R-999999", "/no-such", "/audit/99"]
-)
+    "path",
+    [
+        "/flows/999999", "/recoveries/999999/run", "/recoveries/R-999999", "/recoveries/R-999999/run", "/no-such",
+        "/audit/99",
+    ],
+)  # fmt: skip
 def test_what_does_not_exist_is_a_calm_404_with_a_way_on(responder: Client, path: str) -> None:
     answer = responder.get(path)
 
     assert answer.status_code == 404
     assert "Go to Flows" in answer.content.decode()
+
+
+@pytest.mark.parametrize("page", ["run", "verify", "run/confirm", "report.json?x=1"])
+def test_a_page_of_a_recovery_is_reached_by_its_label(responder: Client, page: str) -> None:
+    recovery = factories.planned()
+    answer = responder.get(f"/recoveries/{recovery.label}/{page}")
+    assert (answer.status_code, answer["Location"]) == (302, f"/recoveries/{recovery.pk}/{page}")
+    for unknown in (recovery.label, recovery.pk):
+        assert responder.get(f"/recoveries/{unknown}/no-such", follow=True).status_code == 404
 
 
 def test_a_signed_in_account_without_a_role_may_see_nothing(client: Client) -> None:

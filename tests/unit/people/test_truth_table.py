@@ -77,6 +77,7 @@ def make_situation() -> Situation:
         "str:ticket": refresh.ticket,
         "int:request_id": asked.requests.get().pk, "int:channel_id": factories.channel().pk, "str:name": "staging",
         "int:flow_id": recovery.flow_id, "int:recovery_id": recovery.pk, "str:label": recovery.label,
+        "path:part": "run",
         "int:seq": entry.seq, "int:person_id": other.pk, "int:pipeline_pk": recovery.flow.pipeline_id,
         "str:workspace": recovery.flow.pipeline.workspace.name, "str:joint": joint.label,
     }  # fmt: skip

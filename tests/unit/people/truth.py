@@ -46,6 +46,7 @@ GET: Final[dict[str, str]] = {
     "approvals/<int:request_id>": "VIEW",
     "recoveries": "VIEW",
     "recoveries/<str:label>": "VIEW",
+    "recoveries/<str:label>/<path:part>": "VIEW",
     "recoveries/<int:recovery_id>/diagnose": "VIEW",
     "recoveries/<int:recovery_id>/stop": "VIEW",
     "recoveries/<int:recovery_id>/offset": "VIEW",
