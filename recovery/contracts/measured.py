@@ -201,7 +201,7 @@ class ChangedFile:
     path: str
     """A decoded URI."""
     sealed: FileMark | None
-    """As it was when the plan was sealed."""
+    """As it was when the plan was sealed, or when an earlier batch read it."""
     read: FileMark
     """As it was when Spark listed it to be read, which keeps the time alone."""
     now: FileMark | None
@@ -223,6 +223,8 @@ class ChangedFiles:
     """How many were compared."""
     first: tuple[ChangedFile, ...] = ()
     """The first of them."""
+    replaced: int = 0
+    """How many of them an earlier batch had read as another file. Rows that only that file had are read no more."""
 
 
 @dataclass(frozen=True)

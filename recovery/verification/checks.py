@@ -32,6 +32,7 @@ from recovery.strategies.sinks import is_compared
 from recovery.verification import row_values, topics
 from recovery.verification.evidence import (
     UNSEEN,
+    BatchedFiles,
     Evidence,
     ReachedPosition,
     arrivals,
@@ -117,7 +118,7 @@ def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> CriterionFind
             return short
     if missing or twice:
         return CriterionFinding(measured, False, _bad_files(missing, twice))
-    known = len(_listed(evidence) | _files(held.before) | _files(held.after))
+    known = _count_known(evidence.listed, held)
     if known < (expected.files or 0):
         return CriterionFinding(
             measured, False, f"The plan knew {expected.files} files, and only {known} are known now."
@@ -129,6 +130,12 @@ def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> CriterionFind
     read = f"{plural(total, 'file')}, each in one batch." if total or not evidence.reached else ""
     beside = f" {_all_read(evidence.reached)}" if evidence.reached else ""
     return CriterionFinding(measured, True, f"{read}{beside}{more}".strip())
+
+
+def _count_known(listed: Mapping[int, Iterable[str]], held: BatchedFiles) -> int:
+    """Files that were ever seen, source by source: two that read one folder count a file twice, as a plan does."""
+    seen = (listed, held.before, held.after)
+    return sum(len({path for files in seen for path in files.get(n, ())}) for n in set().union(*seen))
 
 
 def _short_of(evidence: Evidence, measured: MeasuredFiles) -> CriterionFinding | None:
@@ -185,6 +192,13 @@ def every_row_once(expected: ExpectedRows, evidence: Evidence) -> CriterionFindi
     `expected.inferred`: log entries whose files were guessed. Which rows had to be there is open then.
     """
     found = _rows_compared(expected, evidence)
+    if found.ok is True and evidence.replaced_files:
+        files = plural(evidence.replaced_files, "file")
+        says = (
+            f"{files} that an earlier batch had read held something else when the rerun read it again. Rows that only "
+            "the earlier content had are no longer in the table, and how many is not known."
+        )
+        return replace(found, ok=None, why=f"{found.why} {says}")
     if found.ok is not True or not expected.inferred:
         return found
     says = (

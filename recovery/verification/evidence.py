@@ -151,6 +151,8 @@ class Evidence:
         default_factory=dict
     )  # of files that are named, where the storage tells
     by_function: bool = False  # a function of the code writes the table
+    drops_repeats: bool = False  # a step of the code drops repeats (dropDuplicates)
+    replaced_files: int = 0  # read again as other files, where the plan knew how many rows it loses
 
 
 @dataclass(frozen=True)

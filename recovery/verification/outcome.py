@@ -31,9 +31,9 @@ def outcome_of(forecast: Forecast, planned: Sequence[Criterion], evidence: Evide
         lost, lost_bound = functions.count_lost(measure, evidence.whole_flow)
         early = None if lost is None else 0
     else:
-        lost, lost_bound = _lost(measure, given["lost"])
+        lost, lost_bound = (None, Bound.UNKNOWN) if evidence.replaced_files else _lost(measure, given["lost"])
         early = None if lost is None else _lost_before(measure, lost, evidence.whole_flow)
-    doubled, doubled_bound = _doubled(measure, given["doubled"], evidence.whole_flow, again=again)
+    doubled, doubled_bound = _doubled(measure, given["doubled"], evidence, again=again)
     return MeasuredOutcome(
         new_rows=measure.new_rows,
         expected_rows=measure.expected_rows,
@@ -95,10 +95,10 @@ def _bound_with_before(bound: Bound, early: int | None) -> Bound:
 
 
 def _doubled(
-    measure: Measure, accepted: AcceptedRows, flow: WholeFlow | None, *, again: bool
+    measure: Measure, accepted: AcceptedRows, evidence: Evidence, *, again: bool
 ) -> tuple[int | None, Bound]:
     """What was counted; a lower bound where the plan lets repeats pass of a key that nothing written has."""
-    rows, bound = _count_doubled(measure, accepted, flow, again=again)
+    rows, bound = _count_doubled(measure, accepted, evidence, again=again)
     has_key = bool(measure.key) and measure.strange is None
     open_bounds = {Bound.AT_LEAST} if again else {Bound.AT_LEAST, Bound.ESTIMATE}
     if rows is None or has_key or accepted.bound not in open_bounds:
@@ -107,7 +107,7 @@ def _doubled(
 
 
 def _count_doubled(
-    measure: Measure, accepted: AcceptedRows, flow: WholeFlow | None, *, again: bool
+    measure: Measure, accepted: AcceptedRows, evidence: Evidence, *, again: bool
 ) -> tuple[int | None, Bound]:
     if measure.strange is not None:  # a topic: what it held before is not compared
         before = (measure.failed_rows or 0) + (measure.margin_rows or 0)
@@ -123,25 +123,30 @@ def _count_doubled(
         if measure.duplicates_in_table is not None:
             return measure.duplicates_in_table, Bound.EXACT
         return measure.repeats_added, Bound.UNKNOWN if measure.repeats_added is None else Bound.AT_LEAST
-    new, whole = measure.extra + (measure.held_before or 0) * again, measure.whole
+    new, whole, flow = measure.extra + (measure.held_before or 0) * again, measure.whole, evidence.whole_flow
     partial = flow is not None and flow.partial
     if whole is None or whole.doubled is None or (partial and whole.doubled):
         return new, Bound.AT_LEAST  # what is gone may have yielded a row that seems to be there too often
-    return (max(new, whole.doubled), Bound.AT_LEAST) if _may_repeat(whole) else (whole.doubled, Bound.EXACT)
+    may_repeat = _may_repeat(whole, drops_repeats=evidence.drops_repeats)
+    return (max(new, whole.doubled), Bound.AT_LEAST) if may_repeat else (whole.doubled, Bound.EXACT)
 
 
-def _may_repeat(whole: WholeComparison) -> bool:
-    """Whether rows that come from no input may be there more than once: so many of the table's keys are not theirs."""
+def _may_repeat(whole: WholeComparison, *, drops_repeats: bool) -> bool:
+    """Whether rows that come from no input may be there more than once: so many of the table's keys are not theirs. Of
+    code that drops repeats, each of them may repeat another row by its key, with other values."""
     if not whole.beyond:
         return False
+    if drops_repeats:
+        return True
     return whole.beyond > max(0, (whole.table_keys or 0) - (whole.input_keys or 0))
 
 
 def _doubled_before(measure: Measure, doubled: int | None, bound: Bound, *, again: bool) -> int | None:
     """Of the doubled rows those that were there before; without a key what the new rows do not account for, which is
     known where all are."""
-    if measure.key:
-        return measure.duplicates_before
+    if measure.key:  # of those that a recovery deleted none is left
+        known = [rows for rows in (measure.duplicates_before, doubled) if rows is not None]
+        return None if measure.duplicates_before is None else min(known)
     if doubled is None or bound is not Bound.EXACT or measure.extra is None or measure.whole is None:
         return None
     if (

@@ -162,13 +162,15 @@ def given_up(of: MeasuredOutcome) -> MeasuredRows:
 def lost_earlier(of: Measured) -> MeasuredRows:
     """Rows that the proof's own comparison found missing, beyond those that the plan gave up.
 
-    An estimate: earlier code may have left them out. Those that the plan gave up may be among what is absent.
+    An estimate: earlier code may have left them out. Those that the plan gave up may be among what is absent. Without a
+    key a row that earlier code wrote with other values is absent, and there as one beyond the input: those are no loss.
     """
     if holds_every_row(of):
         return NONE
     if of.lost_before is not None:
         return MeasuredRows(of.lost_before, of.lost_before_bound)
-    absent, accepted = _compared(of).absent or 0, given_up(of).rows
+    whole, accepted = _compared(of), given_up(of).rows
+    absent = (whole.absent or 0) - (0 if of.key else whole.beyond or 0)
     rows = 0 if accepted is None else max(0, absent - accepted)
     return MeasuredRows(rows, Bound.ESTIMATE) if rows else NONE
 

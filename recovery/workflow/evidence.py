@@ -36,6 +36,7 @@ from recovery.spark.api import (
 )
 from recovery.spark.backups import FillToMeasure
 from recovery.strategies import rebuild
+from recovery.strategies.prime import PASSES
 from recovery.verification.evidence import (
     FROM_NOTHING,
     Evidence,
@@ -181,6 +182,7 @@ def collect(
         planned=_planned(old, new, contents, scope),
         old_files=None if scope == "new" else whole.old_files(snapshot, before, marks_before),
         by_function=contents.written_by_function,
+        drops_repeats=not PASSES.isdisjoint(contents.code_operators or ()),
     )
     stretches = _stretches(snapshot, contents, readers)
     inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, snapshot.sink)
@@ -204,7 +206,8 @@ def collect(
         measured_since=since,
         reached=_reached(snapshot, contents, readers, seen, stretches),
     )
-    return _with_arrived_rows(_with_origins(evidence, new, contents, readers), snapshot, contents, readers)
+    origins = _with_origins(evidence, snapshot, contents, readers)
+    return _with_arrived_rows(origins, snapshot, contents, readers)
 
 
 def _with_key_of_plan(measured: Measure, contents: PlanBody) -> Measure:
@@ -225,15 +228,31 @@ def _with_arrived_rows(
 
 
 def _with_origins(
-    evidence: Evidence, new: CheckpointReport, contents: PlanBody, readers: Readers
+    evidence: Evidence, snapshot: FlowSnapshot, contents: PlanBody, readers: Readers
 ) -> Evidence:
     """With input files that were written again, and the owners of these and of files that missing rows come from."""
-    changed = source_files.find_changed(contents, new, evidence.measured_inputs)
+    before = _before_reset(evidence, snapshot, contents)
+    changed = source_files.find_changed(
+        contents, snapshot.checkpoint, evidence.measured_inputs, before=before
+    )
     named = [f.path for f in changed.first] if changed else []
     if evidence.measure:
         readers.note(evidence.measure.sources)
         named += [origin.file for origin in evidence.measure.origins]
-    return replace(evidence, changed_files=changed, owners=source_files.owners_of(named))
+    is_loss_known = contents.forecast.lost.rows is not None  # else people accepted that it is not
+    replaced = changed.replaced if changed and is_loss_known else 0
+    return replace(
+        evidence, changed_files=changed, owners=source_files.owners_of(named), replaced_files=replaced
+    )
+
+
+def _before_reset(evidence: Evidence, snapshot: FlowSnapshot, contents: PlanBody) -> CheckpointReport | None:
+    """The checkpoint that the plan was made on, with the log of what it had read; None where that log goes on."""
+    if evidence.scope != "same":
+        return evidence.old
+    if contents.seed_args is None:
+        return None
+    return inspect_checkpoint(_place_before(snapshot, contents, contents.preconditions.checkpoint.version))
 
 
 def list_reached(now: CheckpointReport, contents: PlanBody) -> tuple[ReachedInput, ...]:

@@ -26,14 +26,23 @@ class _Moments:
     now: Mapping[str, FileMark]
 
 
-def find_changed(contents: PlanBody, new: CheckpointReport, inputs: Iterable[str]) -> ChangedFiles | None:
+def find_changed(
+    contents: PlanBody,
+    new: CheckpointReport,
+    inputs: Iterable[str],
+    *,
+    before: CheckpointReport | None = None,
+) -> ChangedFiles | None:
     """Of these input files, which the rerun has read, those that were written again; None where they cannot be listed.
 
+    `before`: the checkpoint that the plan was made on. Its log tells what a file was that the rerun has read again.
     A source whose place is the table of a file sink is not looked at: its log tells what a file was when it was
     written, not what it is.
     """
     wanted = frozenset(inputs)
-    sealed = {f.path: FileMark(f.size, f.mtime_ms) for f in contents.waiting_files}
+    read_before = _marks_of(before, wanted)
+    waiting = {f.path: FileMark(f.size, f.mtime_ms) for f in contents.waiting_files}
+    sealed = {**read_before, **waiting}
     found: dict[str, ChangedFile] = {}
     looked_at = 0
     try:
@@ -45,7 +54,18 @@ def find_changed(contents: PlanBody, new: CheckpointReport, inputs: Iterable[str
         return None
     if not looked_at:
         return None
-    return ChangedFiles(len(found), looked_at, tuple(found[path] for path in sorted(found)[:SHOWN]))
+    replaced = sum(
+        path in found and mark.differs_from(found[path].read) for path, mark in read_before.items()
+    )
+    first = tuple(found[path] for path in sorted(found)[:SHOWN])
+    return ChangedFiles(len(found), looked_at, first, replaced)
+
+
+def _marks_of(report: CheckpointReport | None, wanted: frozenset[str]) -> dict[str, FileMark]:
+    """What each of these files was when a batch of this checkpoint read it."""
+    sources = [] if report is None else [source for source in report.sources if source.kind == "files"]
+    named = ((decode_uri(e.path), e.timestamp_ms) for source in sources for e in source.committed)
+    return {path: FileMark(None, at) for path, at in named if path in wanted}
 
 
 def _moments(

@@ -166,12 +166,16 @@ ADDED = {"code": "TABLE_HAS_EVERY_ROW", "ok": True}
         ({"key": [], "doubled_before": None}, {"doubled": 5, "gone": 1}, NOTHING, (5, MOST)),
         ({"key": [], "doubled_before": None}, {"doubled": 5}, NOTHING, (5, EXACT)),
         ({"lost_before": None}, {"absent": 3, "why": "over-budget"}, NOTHING, NOTHING),
+        ({"key": [], "lost_before": None}, {"absent": 3}, (3, ABOUT), NOTHING),
+        ({"key": [], "lost_before": None}, {"absent": 3, "beyond": 3}, NOTHING, NOTHING),
+        ({"key": [], "lost_before": None}, {"absent": 3, "beyond": 1}, (2, ABOUT), NOTHING),
         ({"doubled_before": 5, "lost_before": 3, "criteria": [ADDED]}, {"absent": 3}, NOTHING, NOTHING),
     ],
     ids=[
         "as its input", "lost before", "twice before", "more twice than accepted", "twice as accepted",
         "absent, input gone", "given up", "more absent than given up", "given up, not known", "no key, input gone",
-        "no key", "not compared", "every row as often as the input",
+        "no key", "not compared", "no key, absent", "no key, other values",
+        "no key, some with other values", "every row as often as the input",
     ],
 )  # fmt: skip
 def test_what_the_comparison_found_beyond_what_was_accepted_is_in_the_headline(

@@ -35,7 +35,7 @@ def test_a_table_that_lost_just_its_repeats_is_proven_and_says_so() -> None:
     verdict = judge.judge("deduplicate", OPTION.criteria, evidence())
     assert verdict.verified, [c for c in verdict.criteria if c.ok is not True]
     counted = outcome.outcome_of(OPTION.forecast, OPTION.criteria, evidence())
-    assert (counted.lost, counted.doubled) == (0, 0)
+    assert (counted.lost, counted.doubled, counted.doubled_before) == (0, 0, 0)
     headline = words.headline(Measured(**dict(verdict), at="", **dict(counted)))
     assert headline.claim is words.Claim.ONCE
     assert "3 repeated rows" in headline.says

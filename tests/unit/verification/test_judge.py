@@ -9,14 +9,17 @@ from hypothesis import strategies as st
 
 from recovery.checkpoints.report import Entries, SourceEntry
 from recovery.contracts import codec
+from recovery.contracts.amounts import Bound
 from recovery.contracts.criteria import Criterion
-from recovery.contracts.criterion_values import ExpectedOthers, MeasuredOthers
+from recovery.contracts.criterion_values import ExpectedFiles, ExpectedOthers, MeasuredOthers
 from recovery.contracts.measured import JudgedCriterion
 from recovery.spark.api import RowValues
-from recovery.verification.checks import nothing_else_changed
+from recovery.verification.checks import each_file_once, nothing_else_changed
 from recovery.verification.criteria import REQUIRED, says
 from recovery.verification.evidence import Evidence, FirstBatch, FurtherUpdate, batches, new_inputs
 from recovery.verification.judge import judge
+from recovery.verification.outcome import outcome_of
+from tests.factories.judged import forecast_of
 from tests.unit.verification.world import World, decoded
 
 STRATEGIES = ("continue", "revert", "full-refresh")
@@ -281,6 +284,30 @@ def test_a_file_that_vanished_before_it_was_read_is_not_forgotten() -> None:
     criteria = World().criteria()  # the plan knew file 5 too
     verdict = judge("continue", criteria, world.evidence())
     assert next(c for c in verdict.criteria if c.code == "EACH_FILE_ONCE").ok is False
+
+
+def test_two_sources_that_read_one_folder_count_each_file_twice_as_the_plan_did() -> None:
+    world = World(strategy="revert", old=[[1], [1]], new=[[2], [2]])
+    evidence = world.evidence()
+    folder = {n: (decoded(0, 1), decoded(0, 2)) for n in (0, 1)}
+    assert evidence.old is not None
+    assert evidence.new is not None
+    old, new = (
+        replace(report, sources=(report.sources[0], replace(report.sources[0], index=1)))
+        for report in (evidence.old, evidence.new)
+    )
+    one_folder = replace(evidence, old=old, new=new, listed=folder)
+    assert each_file_once(ExpectedFiles(scope="same", files=4), one_folder).ok is True
+    assert each_file_once(ExpectedFiles(scope="same", files=5), one_folder).ok is False
+
+
+def test_a_file_that_was_read_again_as_another_file_is_never_proven_and_its_loss_not_known() -> None:
+    world = World()
+    evidence = world.evidence(replaced_files=1)
+    verdict = judge(world.strategy, world.criteria(), evidence)
+    assert {c.code: c.ok for c in verdict.criteria if c.ok is not True} == {"EVERY_ROW_ONCE": None}
+    counted = outcome_of(forecast_of(), world.criteria(), evidence)
+    assert (counted.lost, counted.lost_bound) == (None, Bound.UNKNOWN)
 
 
 def test_a_version_that_begins_again_is_not_taken_for_a_seeded_one() -> None:

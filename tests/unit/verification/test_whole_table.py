@@ -200,7 +200,7 @@ def test_a_table_that_is_emptied_has_no_rows_of_before() -> None:
 def outcome(world: World, forecast: dict[str, Any] | None = None, **changes: Any) -> MeasuredOutcome:
     measure = world.evidence().measure
     assert measure is not None
-    told = {n: changes.pop(n) for n in ("whole_flow",) if n in changes}
+    told = {n: changes.pop(n) for n in ("whole_flow", "drops_repeats") if n in changes}
     evidence = world.evidence(measure=replace(measure, **changes), **told)
     return outcome_of(forecast_of(**(forecast or {})), world.criteria(), evidence)
 
@@ -313,6 +313,18 @@ def test_rows_that_are_read_again_without_a_key_are_doubled_as_far_as_they_are_a
     planned = world.criteria(EVERY_ROW_ONCE={"again": True})
     found = outcome_of(forecast_of(doubled=AT_MOST), planned, world.evidence())
     assert (found.doubled, found.doubled_bound) == (2, Bound.AT_LEAST)
+
+
+@pytest.mark.parametrize(
+    ("drops_repeats", "beyond", "bound"),
+    [(False, 1, Bound.EXACT), (True, 1, Bound.AT_LEAST), (True, 0, Bound.EXACT), (False, 2, Bound.AT_LEAST)],
+)
+def test_a_row_that_the_input_does_not_yield_may_repeat_another_one_with_other_values(
+    drops_repeats: bool, beyond: int, bound: Bound
+) -> None:
+    whole = WholeComparison(6, 6, 8, 7, 0, 1, beyond)
+    found = outcome(World(), whole=whole, whole_flow=FLOW, drops_repeats=drops_repeats)
+    assert (found.doubled, found.doubled_bound) == (1, bound)
 
 
 @pytest.mark.parametrize(

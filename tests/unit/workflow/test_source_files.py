@@ -19,16 +19,41 @@ AT = 1_700_000_000_123  # ms
 def looked(folder: Path, files: dict[str, tuple[int, int]], *, sealed: bool = True) -> ChangedFiles | None:
     """After a rerun that read these files, each named with its size at the seal and the time that Spark listed."""
     paths = {name: f"file://{folder}/{name}" for name in files}
-    entries = Entries.from_entries(
-        SourceEntry(paths[n], read, i) for i, (n, (_, read)) in enumerate(files.items())
-    )
-    source = SourceProgress(0, "files", '{"logOffset":1}', 1, entries)
-    report = CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
+    report = log_of(folder, {name: read for name, (_, read) in files.items()})
     waiting = (
         [{"path": paths[n], "size": size, "mtime_ms": AT} for n, (size, _) in files.items()] if sealed else []
     )
     contents = plan_contents(inputs=[planned_input(location=str(folder))], waiting_files=waiting)
     return find_changed(contents, report, paths.values())
+
+
+def log_of(folder: Path, files: dict[str, int]) -> CheckpointReport:
+    """A checkpoint that has read these files, with the time of each as Spark listed it."""
+    entries = Entries.from_entries(
+        SourceEntry(f"file://{folder}/{name}", at, n) for n, (name, at) in enumerate(files.items())
+    )
+    source = SourceProgress(0, "files", '{"logOffset":1}', 1, entries)
+    return CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
+
+
+@pytest.mark.parametrize(
+    ("read", "now", "number", "replaced"),
+    [(AT, AT, 0, 0), (AT + 5000, AT + 5000, 1, 1), (AT, AT + 5000, 1, 0), (AT + 5000, AT, 1, 1)],
+    ids=["the same file", "replaced before it was read again", "replaced since", "replaced, and back again"],
+)
+def test_a_file_that_is_read_again_is_compared_with_what_was_read_before(
+    tmp_path: Path, read: int, now: int, number: int, replaced: int
+) -> None:
+    put(tmp_path, "a.json", at=now)
+    contents = plan_contents(inputs=[planned_input(location=str(tmp_path))])
+    found = find_changed(
+        contents,
+        log_of(tmp_path, {"a.json": read}),
+        [f"file://{tmp_path}/a.json"],
+        before=log_of(tmp_path, {"a.json": AT}),
+    )
+    assert found is not None
+    assert (found.number, found.replaced) == (number, replaced)
 
 
 def put(folder: Path, name: str, size: int = 10, at: int = AT) -> None:
