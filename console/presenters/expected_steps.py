@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from console.presenters import words
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criterion_values import ExpectedCounts
 from recovery.contracts.names import StepKind
@@ -123,7 +122,7 @@ def _expect_deduplicate(plan: PlanBody, step: PlannedStep) -> str:
 
 
 def _expect_refresh(plan: PlanBody, step: PlannedStep) -> str:
-    names = codec.read(UpdateArgs, dict(step.args)).refresh
+    names = step.args_as(UpdateArgs).refresh
     return f"{', '.join(map(words.last_part, names))}: as the definition yields over the tables"
 
 

@@ -283,23 +283,27 @@ class PlanBody(Value):
         """Whether it names its inputs and tables. Plans of the first release do not, and can be read only."""
         return {"inputs", "other_tables"} <= self.model_fields_set
 
+    def find_step(self, kind: StepKind) -> PlannedStep | None:
+        """Its first step of this kind; None: it has none."""
+        return next((step for step in self.steps if step.kind is kind), None)
+
     @property
     def seed_args(self) -> SeedArgs | None:
         """The arguments of its seed; None where it has no seed."""
-        told = (step.args for step in self.steps if step.kind is StepKind.SEED)
-        return next((SeedArgs.model_validate(dict(args)) for args in told), None)
+        seed = self.find_step(StepKind.SEED)
+        return seed.args_as(SeedArgs) if seed else None
 
     @property
     def restore_args(self) -> RestoreArgs | None:
         """The arguments of its restore; None where it puts no table back."""
-        told = (step.args for step in self.steps if step.kind is StepKind.RESTORE)
-        return next((RestoreArgs.model_validate(dict(args)) for args in told), None)
+        restore = self.find_step(StepKind.RESTORE)
+        return restore.args_as(RestoreArgs) if restore else None
 
     @property
     def fill_args(self) -> FillArgs | None:
         """The arguments of its fill; None where it fills nothing."""
-        found = (step.args for step in self.steps if step.kind is StepKind.FILL)
-        return next((FillArgs.model_validate(dict(args)) for args in found), None)
+        fill = self.find_step(StepKind.FILL)
+        return fill.args_as(FillArgs) if fill else None
 
     @property
     def is_topped_up(self) -> bool:
@@ -310,8 +314,8 @@ class PlanBody(Value):
     @property
     def deduplicate_args(self) -> DeduplicateArgs | None:
         """The arguments of its deduplicate; None where it takes no repeats out."""
-        planned = (step.args for step in self.steps if step.kind is StepKind.DEDUPLICATE)
-        return next((DeduplicateArgs.model_validate(dict(args)) for args in planned), None)
+        deduplicate = self.find_step(StepKind.DEDUPLICATE)
+        return deduplicate.args_as(DeduplicateArgs) if deduplicate else None
 
     @property
     def corrects_table(self) -> bool:

@@ -1,22 +1,14 @@
-"""The steps of a plan, as they are fixed when it is sealed, and what each kind of them is told."""
+"""The steps of a plan, as they are fixed when it is sealed, and the arguments of each kind of them."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import ValidationInfo, field_serializer, field_validator
 
 from recovery.contracts.names import StepKind
 from recovery.contracts.value import Number, Value
 
-
-class PlannedStep(Value):
-    """One step of a plan."""
-
-    kind: StepKind
-    """What it does."""
-    says: str
-    """The same for people, in a sentence."""
-    args: Mapping[str, Any] = {}
-    """What it is told, as JSON: of a rerun or a refresh `UpdateArgs`, of a seed `SeedArgs`, of a restore `RestoreArgs`,
-    of a fill `FillArgs`, of a deduplicate `DeduplicateArgs`, of any other nothing."""
+A = TypeVar("A", bound=Value)
 
 
 class UpdateArgs(Value):
@@ -101,3 +93,43 @@ class DeduplicateArgs(Value):
 
     rows: Number
     """How many the table had too often when the plan was sealed; where it has another number, none is deleted."""
+
+
+class NoArgs(Value):
+    """A step of any other kind needs none."""
+
+
+StepArgs = UpdateArgs | SeedArgs | RestoreArgs | FillArgs | DeduplicateArgs | NoArgs
+ARGS: Final[Mapping[StepKind, type[StepArgs]]] = {
+    StepKind.RERUN: UpdateArgs,
+    StepKind.REFRESH: UpdateArgs,
+    StepKind.SEED: SeedArgs,
+    StepKind.RESTORE: RestoreArgs,
+    StepKind.FILL: FillArgs,
+    StepKind.DEDUPLICATE: DeduplicateArgs,
+}
+
+
+class PlannedStep(Value):
+    """One step of a plan."""
+
+    kind: StepKind
+    """What it does."""
+    says: str
+    """The same for people, in a sentence."""
+    args: StepArgs = NoArgs()
+    """How it does it, by its kind (`ARGS`). Only what is set is stored; where nothing is, it may be `NoArgs`."""
+
+    @field_validator("args", mode="before")
+    @classmethod
+    def _read_args(cls, given: object, info: ValidationInfo) -> object:
+        kind = ARGS.get(info.data["kind"], NoArgs) if given and "kind" in info.data else NoArgs
+        return kind.model_validate(dict(given)) if isinstance(given, Mapping) else given
+
+    @field_serializer("args")
+    def _write_args(self, args: StepArgs) -> dict[str, object]:
+        return args.model_dump(mode="json", exclude_unset=True)
+
+    def args_as(self, kind: type[A]) -> A:
+        """Its arguments as a value of this kind; the defaults where it has none. Raises ValueError without defaults."""
+        return self.args if isinstance(self.args, kind) else kind()

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from recovery.contracts import codec
 from recovery.contracts.joint import JOINABLE, JOINT_SCHEMA, JoinedPlan, JointBody
 from recovery.contracts.names import CORRECTING, StepKind, Strategy, name_strategy
 from recovery.contracts.plan import PlanBody
@@ -139,8 +138,8 @@ def _reading(plans: Sequence[PlanBody], reads: Mapping[str, Collection[str]]) ->
 
 def read_update(plan: PlanBody) -> UpdateArgs:
     """What the plan's own rerun asks its update for."""
-    args = next((step.args for step in plan.steps if step.kind is StepKind.RERUN), {})
-    return codec.read(UpdateArgs, args)
+    rerun = plan.find_step(StepKind.RERUN)
+    return rerun.args_as(UpdateArgs) if rerun else UpdateArgs()
 
 
 def _is_of_pipeline(update: UpdateArgs) -> bool:

@@ -367,12 +367,12 @@ def rerun(facts: Facts) -> PlannedStep:
         return PlannedStep(
             kind=StepKind.RERUN,
             says=f"Start the stream, which writes {facts.dataset}." if facts.is_plain else alone,
-            args=codec.to_read_json(UpdateArgs(refresh=(facts.dataset,))),
+            args=UpdateArgs(refresh=(facts.dataset,)),
         )
     return PlannedStep(
         kind=StepKind.RERUN,
         says=f"{'Start the stream' if facts.is_plain else 'Update the pipeline'}, which sends to {facts.dataset}.",
-        args=codec.to_read_json(UpdateArgs(refresh=())),
+        args=UpdateArgs(refresh=()),
     )
 
 
@@ -382,10 +382,10 @@ def rerun_anew(facts: Facts) -> PlannedStep:
         verb = "Empty" if is_table(facts) else "Reset"
         says = f"{verb} {facts.dataset} and read everything again (full_refresh_selection)."
         args = UpdateArgs(full_refresh=(facts.dataset,))
-        return PlannedStep(kind=StepKind.RERUN, says=says, args=codec.to_read_json(args))
+        return PlannedStep(kind=StepKind.RERUN, says=says, args=args)
     says = f"Give {facts.flow} an empty checkpoint and read everything again (reset_checkpoint_selection)."
     args = UpdateArgs(refresh=(), reset=(facts.flow,))
-    return PlannedStep(kind=StepKind.RERUN, says=says, args=codec.to_read_json(args))
+    return PlannedStep(kind=StepKind.RERUN, says=says, args=args)
 
 
 def rerun_from_nothing(facts: Facts) -> PlannedStep:
@@ -394,9 +394,7 @@ def rerun_from_nothing(facts: Facts) -> PlannedStep:
         return rerun_anew(facts)
     says = f"Give {facts.flow} an empty checkpoint, keep {facts.dataset}, and read everything again "
     args = UpdateArgs(refresh=(facts.dataset,), reset=(facts.flow,))
-    return PlannedStep(
-        kind=StepKind.RERUN, says=f"{says}(reset_checkpoint_selection).", args=codec.to_read_json(args)
-    )
+    return PlannedStep(kind=StepKind.RERUN, says=f"{says}(reset_checkpoint_selection).", args=args)
 
 
 BESIDE_WORDS = {

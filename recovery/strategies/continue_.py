@@ -3,7 +3,6 @@
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.table_progress import HELD_BY_THE_TABLE, reconcile_report
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
@@ -44,7 +43,7 @@ def judge(facts: Facts) -> Option:
                 kind=StepKind.SEED,
                 says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, no state, "
                 f"new query id. {common.describe_old(facts)}",
-                args=codec.to_read_json(starts.seed(facts, last)),
+                args=starts.seed(facts, last),
             ),
             common.rerun(facts),
         ),

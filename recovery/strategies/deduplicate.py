@@ -9,7 +9,6 @@ Rows of keys that no input yields stay.
 from typing import Final
 
 from recovery.checkpoints.report import Finding, Severity
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.criterion_values import (
@@ -216,7 +215,7 @@ def _steps(facts: Facts, deleted: int | None) -> tuple[PlannedStep, ...]:
     delete = PlannedStep(
         kind=StepKind.DEDUPLICATE,
         says=f"Read the committed input once more, and delete {rows} of {facts.dataset} in one commit.",
-        args=codec.to_read_json(DeduplicateArgs(rows=deleted or 0)),
+        args=DeduplicateArgs(rows=deleted or 0),
     )
     return common.steps(False, delete)
 

@@ -9,7 +9,6 @@ is named; so is what reads it.
 from collections.abc import Sequence
 from typing import Final
 
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.criterion_values import ExpectedDatasets
@@ -140,7 +139,7 @@ def _with_step(steps: Sequence[PlannedStep], chosen: Sequence[DownstreamReader])
     """Before the proof: it is measured too."""
     names = [r.dataset for r in chosen]
     short = ", ".join(name.rsplit(".", 1)[-1] for name in names)
-    args = codec.to_read_json(UpdateArgs(refresh=tuple(names), flows=tuple(r.flow for r in chosen)))
+    args = UpdateArgs(refresh=tuple(names), flows=tuple(r.flow for r in chosen))
     step = PlannedStep(
         kind=StepKind.REFRESH, says=f"Refresh what is below: {short} (refresh_selection).", args=args
     )

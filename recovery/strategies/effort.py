@@ -113,13 +113,11 @@ def begins_anew(option: Option) -> bool:
 
 
 def _updates(option: Option) -> list[UpdateArgs]:
-    return [
-        UpdateArgs.model_validate(dict(step.args)) for step in option.steps if step.kind is StepKind.RERUN
-    ]
+    return [step.args_as(UpdateArgs) for step in option.steps if step.kind is StepKind.RERUN]
 
 
 def _seeds(option: Option) -> list[SeedArgs]:
-    return [SeedArgs.model_validate(dict(step.args)) for step in option.steps if step.kind is StepKind.SEED]
+    return [step.args_as(SeedArgs) for step in option.steps if step.kind is StepKind.SEED]
 
 
 def _has_step(option: Option, kind: StepKind) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.table_progress import is_first_batch_open, reconcile_report
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
@@ -59,7 +58,7 @@ def judge(facts: Facts, doubled: RowAmount) -> Option:
                 kind=StepKind.SEED,
                 says="Put an empty checkpoint version into place, in which each source begins where it began, with a "
                 f"new query id. {common.describe_old(facts)}",
-                args=codec.to_read_json(_seed(facts)),
+                args=_seed(facts),
             ),
             common.rerun(facts),
         ),

@@ -10,7 +10,6 @@ from typing import Final
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.table_progress import reconcile_report
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
@@ -57,7 +56,7 @@ def judge_prime(facts: Facts) -> Option:
                 kind=StepKind.SEED,
                 says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, "
                 f"empty state of the new code, the watermark as it is, new query id. {common.describe_old(facts)}",
-                args=codec.to_read_json(_arguments(facts)),
+                args=_arguments(facts),
             ),
             common.rerun(facts),
         ),

@@ -11,7 +11,6 @@ from typing import Final
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.table_progress import reconcile_report
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
@@ -69,7 +68,7 @@ def judge(facts: Facts) -> Option:
                 says=f"Replay what was processed up to batch {last} into a scratch checkpoint, whose rows go nowhere; "
                 f"seed the next checkpoint version with its state: {starts.describe_starts(facts)}, "
                 f"the watermark as it is, new query id. {common.describe_old(facts)}",
-                args=codec.to_read_json(starts.seed(facts, last).model_copy(update={"state": STATE})),
+                args=starts.seed(facts, last).model_copy(update={"state": STATE}),
             ),
             common.rerun(facts),
         ),

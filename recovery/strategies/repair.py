@@ -2,7 +2,6 @@
 
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
@@ -41,7 +40,7 @@ def judge(facts: Facts) -> Option:
                 kind=StepKind.SEED,
                 says=f"Write the next checkpoint version with {_mendings(facts.repair)} repaired, state and positions "
                 f"as they are. {common.describe_old(facts)}",
-                args=codec.to_read_json(_arguments(facts)),
+                args=_arguments(facts),
             ),
             common.rerun(facts),
         ),

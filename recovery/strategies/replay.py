@@ -5,7 +5,6 @@ the batch (`workflow.going_back`): what waits is all input after it. The table i
 """
 
 from recovery.checkpoints.report import Finding, Severity
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
@@ -160,13 +159,13 @@ def _steps(facts: Facts, back: ReplayFacts) -> tuple[PlannedStep, ...]:
         PlannedStep(
             kind=StepKind.RESTORE,
             says=f"Put {facts.dataset} back to what it held after batch {back.batch}: {_removed(table)} leave it.",
-            args=codec.to_read_json(restore),
+            args=restore,
         ),
         PlannedStep(
             kind=StepKind.SEED,
             says=f"Seed the next checkpoint version from batch {back.batch}, without state, new query id. The old "
             "version stays untouched.",
-            args=codec.to_read_json(seed),
+            args=seed,
         ),
         common.rerun(facts),
     )

@@ -11,7 +11,6 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.table_progress import reconcile_report
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount, joint_bound
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy, name_strategy
@@ -58,7 +57,7 @@ def judge(facts: Facts) -> Option:
                 kind=StepKind.SEED,
                 says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, "
                 f"empty state of the new code, the watermark as it is, new query id. {common.describe_old(facts)}",
-                args=codec.to_read_json(_arguments(facts)),
+                args=_arguments(facts),
             ),
             common.rerun(facts),
         ),

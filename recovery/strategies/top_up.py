@@ -223,7 +223,7 @@ def _steps(facts: Facts, added: int | None) -> tuple[PlannedStep, ...]:
     fill = PlannedStep(
         kind=StepKind.FILL,
         says=f"Read the committed input once more, and add {rows} to {facts.dataset} in one commit.",
-        args=codec.to_read_json(FillArgs(rows_of="input", rows=added)),
+        args=FillArgs(rows_of="input", rows=added),
     )
     return common.steps(False, fill)
 

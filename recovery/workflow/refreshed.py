@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from recovery.contracts import codec
 from recovery.contracts.criterion_values import ExpectedDatasets
 from recovery.contracts.names import StepKind
 from recovery.contracts.refreshed import NotCompared, RefreshedDataset
@@ -22,8 +21,8 @@ from recovery.workflow.joining import plans_together
 
 def list_refreshed(plan: Plan) -> dict[str, str]:
     """Datasets that a plan refreshes, each with the flow that writes it; none where it has no such step."""
-    told = (step.args for step in plan.contents.steps if step.kind is StepKind.REFRESH)
-    args = codec.read(UpdateArgs, next(told, {}))
+    refresh = plan.contents.find_step(StepKind.REFRESH)
+    args = refresh.args_as(UpdateArgs) if refresh else UpdateArgs()
     return dict(zip(args.refresh, args.flows, strict=True))
 
 

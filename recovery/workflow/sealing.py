@@ -309,7 +309,7 @@ def _write(recovery: Recovery, contents: PlanBody, by: Actor) -> Plan:
                 ordinal=number,
                 kind=step.kind,
                 says=step.says,
-                args=dict(step.args),
+                args=codec.to_read_json(step.args),
                 idempotency_key=f"{digest[:40]}-{number}",
             )
         says = f"Plan {digest[:8]} sealed: {name_strategy(contents.strategy)} for {contents.flow}."

@@ -7,8 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from recovery.contracts import codec
 from recovery.contracts.option import Option
 from recovery.contracts.plan import PlanBody
+from recovery.contracts.steps import UpdateArgs
 from recovery.errors import RepriseError
 from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.sinks import is_compared, is_table
@@ -98,7 +100,7 @@ def _seed(world: World, step: Any, contents: PlanBody, code: Mapping[str, str]) 
     watch = SimpleNamespace(guard=lambda: None, log=lambda _: None, keep=lambda **_: None)
     flow = _flow(world)
     recovery = SimpleNamespace(label="R-1", flow=flow, pk=1)
-    told = SimpleNamespace(args=dict(step.args), fence=1, result={}, recovery=recovery, pk=1)
+    told = SimpleNamespace(args=codec.to_read_json(step.args), fence=1, result={}, recovery=recovery, pk=1)
     context: Any = SimpleNamespace(
         step=told, watch=watch, recovery=recovery, flow=flow, contents=contents, log=lambda _: None, plan=None
     )
@@ -118,9 +120,10 @@ def _flow(world: World) -> Any:
 
 
 def _rerun(world: World, step: Any, contents: PlanBody, code: Mapping[str, str]) -> dict[str, Any]:
-    if step.args.get("full_refresh") or step.args.get("reset") or not step.args:
+    args = step.args_as(UpdateArgs)
+    if args.is_reset or not step.args.model_fields_set:
         _next_version(world)
-    if step.args.get("full_refresh"):
+    if args.full_refresh:
         world.sink.empty()
     said = world.update(code)
     if "problem" in said:

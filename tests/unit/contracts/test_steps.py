@@ -6,7 +6,15 @@ import pytest
 
 from recovery.contracts import codec
 from recovery.contracts.names import StepKind
-from recovery.contracts.steps import DeduplicateArgs, FillArgs, SeedArgs, UpdateArgs
+from recovery.contracts.steps import (
+    DeduplicateArgs,
+    FillArgs,
+    NoArgs,
+    PlannedStep,
+    RestoreArgs,
+    SeedArgs,
+    UpdateArgs,
+)
 from recovery.contracts.value import Value
 from tests.unit.contracts import kept
 from tests.unit.contracts.test_plan import RECORDED, recorded
@@ -34,6 +42,38 @@ TOLD: list[tuple[type[Value], dict[str, Any]]] = [
          "operators": ["dedupe"], "mendings": [MENDING]},
     ),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "value"),
+    [
+        ("seed", {"last_committed": None}, SeedArgs(last_committed=None)),
+        ("rerun", {}, NoArgs()),
+        ("stop", {}, NoArgs()),
+        ("fill", {"rows": 2}, FillArgs(rows=2)),
+    ],
+)
+def test_a_step_has_the_arguments_of_its_kind_and_is_written_as_it_was_read(
+    kind: str, args: dict[str, Any], value: Value
+) -> None:
+    stored = {"kind": kind, "says": "", "args": args}
+    step = codec.read(PlannedStep, stored)
+    assert (step.args, codec.to_json(step)) == (value, stored)
+
+
+@pytest.mark.parametrize(
+    ("kind", "args"), [("stop", {"rows": 2}), ("fill", {"refresh": []}), ("seed", {"rows": 2})]
+)
+def test_arguments_of_another_kind_of_step_are_refused(kind: str, args: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="args"):
+        codec.read(PlannedStep, {"kind": kind, "says": "", "args": args})
+
+
+def test_a_step_without_arguments_has_the_defaults_of_its_kind_where_there_are_any() -> None:
+    step = PlannedStep(kind=StepKind.FILL, says="")
+    assert step.args_as(FillArgs) == FillArgs()
+    with pytest.raises(ValueError, match="RestoreArgs"):
+        step.args_as(RestoreArgs)
 
 
 def test_sealed_arguments_go_through_their_value_to_the_same_json() -> None:

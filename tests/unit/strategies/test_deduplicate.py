@@ -9,6 +9,7 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.forecast import DownstreamEffect, DownstreamReason
 from recovery.contracts.option import Option
+from recovery.contracts.steps import DeduplicateArgs
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CommittedRows, Counts, Facts
 from recovery.strategies.catalogue import judge_all
@@ -47,7 +48,7 @@ def test_each_repeat_is_deleted_and_no_row_is_lost() -> None:
 def test_it_starts_no_update_of_the_flow_and_deletes_the_number_that_was_counted() -> None:
     steps = judged(given()).steps
     assert [step.kind for step in steps] == ["stop", "deduplicate", "verify"]
-    assert steps[1].args == {"rows": 3}
+    assert steps[1].args == DeduplicateArgs(rows=3)
 
 
 def test_the_proof_asks_for_the_rows_that_went_and_for_the_whole_table() -> None:

@@ -9,6 +9,7 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason, Forecast
 from recovery.contracts.option import Option
+from recovery.contracts.steps import UpdateArgs
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.continue_ import judge
 from recovery.strategies.downstream import AGREES, with_downstream
@@ -174,7 +175,7 @@ def test_the_refresh_comes_after_the_rerun_and_before_the_proof() -> None:
     found = option(VIEW)
     kinds = [s.kind for s in found.steps]
     assert kinds[-3:] == ["rerun", "refresh", "verify"]
-    assert found.steps[-2].args == {"refresh": [VIEW.dataset], "flows": [VIEW.flow]}
+    assert found.steps[-2].args == UpdateArgs(refresh=(VIEW.dataset,), flows=(VIEW.flow,))
 
 
 def test_every_dataset_that_is_refreshed_is_compared() -> None:
@@ -191,7 +192,7 @@ def test_what_also_reads_a_stale_dataset_beside_is_refreshed_and_stays_stale() -
     found = with_downstream(known, judge(known))
     told = [(d.effect, d.reason) for d in found.forecast.downstream]
     assert told == [(DownstreamEffect.STALE, DownstreamReason.READS_STALE)] * 2
-    assert found.steps[-2].args["refresh"] == ["c.s.view", "c.s.top"]
+    assert found.steps[-2].args_as(UpdateArgs).refresh == ("c.s.view", "c.s.top")
     assert [d.dataset for d in found.forecast.left_behind] == ["c.s.view", "c.s.top"]
 
 

@@ -10,6 +10,7 @@ from recovery.checkpoints.report import CheckpointReport, Entries, Finding, Sour
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.option import BlockerCode, Option
+from recovery.contracts.steps import SeedArgs
 from recovery.sinks.base import SinkReport
 from recovery.sources import file_facts
 from recovery.sources.base import Distance, Position, Precision, SourceRetention, StartCandidate
@@ -78,7 +79,7 @@ def test_it_is_a_seed_of_nothing_that_can_be_taken_back() -> None:
     option = judged(flow())
     steps = {str(step.kind): step.args for step in option.steps}
     assert [*steps] == ["stop", "backup", "seed", "rerun", "verify"]
-    assert steps["seed"] == {"action": "begin", "from_version": 0, "sources": [0]}
+    assert steps["seed"] == SeedArgs(action="begin", from_version=0, sources=(0,))
     assert option.undoable
     expected = {c.code: codec.to_json(c.expected) for c in option.criteria}
     assert expected["FIRST_BATCH_AT_POSITION"] == {"batch": 0, "offsets": [None]}
@@ -127,8 +128,8 @@ def test_where_the_table_has_the_batch_it_goes_on_after_it_without_state() -> No
     given = flow(checkpoint=report, sink=replace(INTO_FILES, head=0), sources=(source(),))
     option = judged(given)
     assert option.blocker is None
-    seed = next(step.args for step in option.steps if step.kind == "seed")
-    assert (seed.get("action"), seed["last_committed"]) == (None, 0)
+    (seed,) = (step.args_as(SeedArgs) for step in option.steps if step.kind == "seed")
+    assert (seed.action, seed.last_committed) == (None, 0)
     blocked = judged(replace(given, new_code=KEYED)).blocker
     assert blocked is not None
     assert blocked.code in (BlockerCode.CODE_KEEPS_STATE, BlockerCode.CODE_KEEPS_SAME_STATE)
@@ -222,8 +223,8 @@ def test_a_source_that_the_new_code_adds_begins_where_its_options_say() -> None:
     code = CodeFacts({"/p/q.py": ""}, (), sources=({"path": "/in"}, {"path": "/more"}))
     option = judged(replace(given, sources=(*given.sources, added), source_map=(0, None), new_code=code))
     assert option.blocker is None
-    seed = next(step.args for step in option.steps if step.kind == "seed")
-    assert seed["sources"] == [0, None]
+    (seed,) = (step.args_as(SeedArgs) for step in option.steps if step.kind == "seed")
+    assert seed.sources == (0, None)
 
 
 def test_a_plain_program_has_this_way_too() -> None:

@@ -11,6 +11,7 @@ from recovery.contracts.amounts import Bound
 from recovery.contracts.names import ChangeIntent
 from recovery.contracts.option import BlockerCode
 from recovery.contracts.positions import LabelledPosition, MovedPart, PartMove, ReadableInput
+from recovery.contracts.steps import UpdateArgs
 from recovery.sinks import foreach_batch, kafka
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts, KeyKind
@@ -51,7 +52,9 @@ def test_an_empty_reset_resets_the_checkpoint_alone_and_has_no_way_back() -> Non
     option = options(reset())["empty"]
     assert [s.kind for s in option.steps] == ["stop", "rerun", "verify"]
     flow, table = reset().flow, reset().dataset
-    assert next(s.args for s in option.steps if s.kind == "rerun") == {"refresh": [table], "reset": [flow]}
+    assert next(s.args for s in option.steps if s.kind == "rerun") == UpdateArgs(
+        refresh=(table,), reset=(flow,)
+    )
     expected = {c.code: codec.to_json(c.expected) for c in option.criteria}
     assert expected.keys() >= set(REQUIRED["empty"]) | {"ROWS_OF_BEFORE_UNTOUCHED"}
     assert expected["FIRST_BATCH_AT_POSITION"] == {"batch": 0, "offsets": [None]}
@@ -62,7 +65,7 @@ def test_an_empty_reset_resets_the_checkpoint_alone_and_has_no_way_back() -> Non
 
 def test_an_empty_reset_of_a_sink_that_the_code_declares_updates_the_pipeline() -> None:
     option = options(reset(sink=replace(LOOSE["kafka"], declared="kafka")))["empty"]
-    assert next(s.args for s in option.steps if s.kind == "rerun") == {"refresh": [], "reset": [reset().flow]}
+    assert next(s.args for s in option.steps if s.kind == "rerun") == UpdateArgs(reset=(reset().flow,))
 
 
 def test_where_a_key_is_known_an_empty_reset_doubles_each_new_row_beyond_the_first_of_its_key() -> None:

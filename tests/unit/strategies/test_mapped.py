@@ -9,6 +9,7 @@ import pytest
 from recovery.checkpoints.report import Finding, Severity, SourceProgress
 from recovery.contracts import codec
 from recovery.contracts.option import Option
+from recovery.contracts.steps import SeedArgs
 from recovery.sources.base import Distance, SourceFacts
 from recovery.strategies.base import Counts, Facts
 from recovery.strategies.catalogue import judge_all
@@ -46,7 +47,7 @@ def judged(given: Facts) -> Option:
 
 def starts(option: Option) -> list[tuple[int, int | None, str | None]]:
     (seed,) = [s for s in option.steps if s.kind == "seed"]
-    return [(s["index"], s["old"], s["offset_json"]) for s in seed.args.get("starts", ())]
+    return [(s["index"], s["old"], s["offset_json"]) for s in seed.args_as(SeedArgs).starts or ()]
 
 
 def added(**more: Any) -> Facts:

@@ -11,6 +11,7 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.names import ChangeIntent
 from recovery.contracts.option import BlockerCode, Option, SettledBy
+from recovery.contracts.steps import SeedArgs
 from recovery.sinks.base import SinkReport
 from recovery.sources.replaying import ProcessedInput
 from recovery.strategies import common
@@ -99,7 +100,7 @@ def test_the_seed_keeps_the_position_and_is_told_that_state_is_to_be_made() -> N
     option = judged(added())
     assert [s.kind for s in option.steps] == ["stop", "backup", "seed", "rerun", "verify"]
     args = next(s.args for s in option.steps if s.kind == "seed")
-    assert args == {"last_committed": 2, "from_version": 0, "state": "prime", "watermark_ms": 0}
+    assert args == SeedArgs(last_committed=2, from_version=0, state="prime", watermark_ms=0)
     begins = next(codec.to_json(c.expected) for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
     assert begins == {"batch": 3, "offsets": ['{"orders":{"0":10}}']}
 

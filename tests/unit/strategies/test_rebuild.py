@@ -11,6 +11,7 @@ from recovery.contracts.amounts import Bound
 from recovery.contracts.diagnosis import Advice, Diagnosis
 from recovery.contracts.names import ChangeIntent
 from recovery.contracts.option import Option
+from recovery.contracts.steps import SeedArgs
 from recovery.plans.accepted import costs_of
 from recovery.sinks.base import SinkReport
 from recovery.sources.replaying import GapCode, ProcessedInput, ReplayGap
@@ -65,8 +66,8 @@ def test_nothing_is_lost_or_doubled_and_the_state_is_that_of_a_replay() -> None:
         "COUNTS_EQUAL_FORECAST",
         "NO_KEY_TWICE",
     }
-    args = next(s.args for s in option.steps if s.kind == "seed")
-    assert (args["state"], "watermark_ms" in args, args["last_committed"]) == ("rebuild", False, 2)
+    (args,) = (s.args_as(SeedArgs) for s in option.steps if s.kind == "seed")
+    assert (args.state, args.watermark_ms, args.last_committed) == ("rebuild", None, 2)
     assert [s.kind for s in option.steps] == ["stop", "backup", "seed", "rerun", "verify"]
 
 

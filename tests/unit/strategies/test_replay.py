@@ -9,6 +9,7 @@ from recovery.checkpoints.report import StateOperator
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Blocker, BlockerCode, Option
+from recovery.contracts.steps import RestoreArgs, SeedArgs
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import WrongUse
 from recovery.sinks.earlier import EarlierTable
@@ -48,9 +49,9 @@ def test_every_number_is_that_of_the_table_after_it_was_put_back() -> None:
     ]  # fmt: skip
     assert (told.new_rows, told.table_after, told.reread.files) == (15, 20, 2)
     assert [s.kind for s in option.steps] == ["stop", "backup", "restore", "seed", "rerun", "verify"]
-    restore, seed = (next(s.args for s in option.steps if s.kind == kind) for kind in ("restore", "seed"))
-    assert (restore["batch"], restore["removed_rows"], restore["kept_rows"]) == (0, 7, 5)
-    assert (seed["action"], seed["last_committed"], seed.get("state")) == ("go-back", 0, None)
+    restore, seed = option.steps[2].args_as(RestoreArgs), option.steps[3].args_as(SeedArgs)
+    assert (restore.batch, restore.removed_rows, restore.kept_rows) == (0, 7, 5)
+    assert (seed.action, seed.last_committed, seed.state) == ("go-back", 0, None)
     assert {c.code for c in option.criteria} >= set(REQUIRED["replay"])
     begins = next(codec.to_json(c.expected) for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
     assert begins["batch"] == 1

@@ -9,6 +9,7 @@ from recovery.checkpoints.report import StateOperator
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
+from recovery.contracts.steps import SeedArgs
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance
 from recovery.strategies.base import CodeFacts, Counts, Facts, OutputMode
@@ -62,9 +63,9 @@ def test_going_back_to_the_first_row_is_exact_where_it_was_rehearsed_without_a_l
 
 def test_the_seed_is_told_the_starts_the_watermark_and_that_state_is_to_be_made() -> None:
     option = judged(going())
-    args = next(s.args for s in option.steps if s.kind == "seed")
-    assert (args["state"], args["watermark_ms"], args["last_committed"]) == ("prime", T, 2)
-    assert [s["offset_json"] for s in args["starts"]] == ['{"orders":{"0":0}}']
+    (args,) = (s.args_as(SeedArgs) for s in option.steps if s.kind == "seed")
+    assert (args.state, args.watermark_ms, args.last_committed) == ("prime", T, 2)
+    assert [s["offset_json"] for s in args.starts or ()] == ['{"orders":{"0":0}}']
     assert [s.kind for s in option.steps] == ["stop", "backup", "seed", "rerun", "verify"]
     begins = next(codec.to_json(c.expected) for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
     assert begins == {"batch": 3, "offsets": ['{"orders":{"0":0}}']}

@@ -8,6 +8,7 @@ import pytest
 from recovery.checkpoints.starts import SEEDABLE, WHY_NOT
 from recovery.contracts import codec
 from recovery.contracts.option import Option
+from recovery.contracts.steps import UpdateArgs
 from recovery.sinks import auto_cdc, foreach_batch
 from recovery.sinks import registry as sinks
 from recovery.sinks.base import SinkReport
@@ -202,7 +203,7 @@ def test_a_declared_sink_is_updated_with_its_whole_pipeline_and_the_plan_says_wh
     )
     among = options(replace(alone, beside=beside))["continue"]
 
-    assert options(alone)["continue"].steps[-2].args == {"refresh": []}
+    assert options(alone)["continue"].steps[-2].args == UpdateArgs(refresh=())
     assert "WHOLE_PIPELINE_RUNS" not in codes(options(alone)["continue"])
     says = next(f.says for f in among.findings if f.code == "WHOLE_PIPELINE_RUNS")
     assert "orders, users too" in says
@@ -221,7 +222,7 @@ def test_a_declared_sink_is_read_again_by_resetting_its_flow_and_no_table() -> N
     option = options(stream(sink=sink))["full-refresh"]
 
     rerun = next(s for s in option.steps if s.kind == "rerun")
-    assert rerun.args == {"refresh": [], "reset": [stream().flow]}
+    assert rerun.args == UpdateArgs(refresh=(), reset=(stream().flow,))
     assert "SINK_NOT_EMPTIED" in codes(option)
     assert option.forecast.table_after is None
 

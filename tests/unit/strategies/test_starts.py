@@ -12,6 +12,7 @@ from recovery.checkpoints.seed import SourceStart
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.option import Option
+from recovery.contracts.steps import SeedArgs
 from recovery.sinks import auto_cdc
 from recovery.sinks.base import SinkReport
 from recovery.sources import files, kafka
@@ -142,13 +143,14 @@ def test_a_function_may_pass_over_a_batch_whose_number_its_table_has(
 
 
 def test_the_seed_is_told_where_to_start_only_where_something_differs() -> None:
-    def args(told: Facts) -> Any:
-        return next(s for s in options(told)["continue"].steps if s.kind == "seed").args
+    def starts(facts: Facts) -> Any:
+        (seed,) = (s for s in options(facts)["continue"].steps if s.kind == "seed")
+        return seed.args_as(SeedArgs).starts
 
-    assert "starts" not in args(stream())
-    assert "starts" not in args(stream(sources=(source("kafka", start=start("10")),)))
-    (one,) = args(stream(sources=(back(),), counts=COUNTED))["starts"]
-    assert SourceStart.from_json(one) == SourceStart(0, 0, '{"orders":{"0":6}}')
+    assert starts(stream()) is None
+    assert starts(stream(sources=(source("kafka", start=start("10")),))) is None
+    (begun,) = starts(stream(sources=(back(),), counts=COUNTED))
+    assert SourceStart.from_json(begun) == SourceStart(0, 0, '{"orders":{"0":6}}')
 
 
 def test_a_finding_says_the_rows_and_what_was_taken_in_place_of_the_wish() -> None:
@@ -259,8 +261,9 @@ def test_files_are_named_one_by_one(
     given = customers(sources=(wished(wanted),), counts=Counts(table=12, waiting=5))
     option = options(given)["continue"]
     assert option.blocked is None
-    seed = next(s for s in option.steps if s.kind == "seed")
-    begun = SourceStart.from_json(seed.args["starts"][0])
+    (seed,) = (s.args_as(SeedArgs) for s in option.steps if s.kind == "seed")
+    assert seed.starts is not None
+    begun = SourceStart.from_json(seed.starts[0])
     assert (begun.offset_json, list(begun.again)) == (line, again)
     assert [files.decode_uri(e.path) for e in begun.skip] == skip
     expected = {c.code: codec.to_json(c.expected) for c in option.criteria}

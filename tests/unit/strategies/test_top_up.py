@@ -9,6 +9,7 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
+from recovery.contracts.steps import FillArgs
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import InputSpans, Position, Precision
 from recovery.sources.input_ranges import InputRange
@@ -70,7 +71,7 @@ def test_each_missing_row_is_added_and_none_is_lost_or_doubled() -> None:
 def test_it_starts_no_update_of_the_flow_and_writes_the_number_that_was_counted() -> None:
     steps = judged(given()).steps
     assert [step.kind for step in steps] == ["stop", "fill", "verify"]
-    assert steps[1].args == {"rows_of": "input", "rows": 2}
+    assert steps[1].args == FillArgs(rows_of="input", rows=2)
     below = judged(given(readers=(DownstreamReader("c.s.view", "c.s.view_flow", True),)))
     assert [step.kind for step in below.steps] == ["stop", "fill", "refresh", "verify"]
 
