@@ -41,9 +41,9 @@ def _waited(recovery: Recovery, field: str, request: Callable[[], None]) -> floa
     request()
     while time.monotonic() < began + PATIENCE_SECONDS:
         recovery.refresh_from_db()
-        state = studies.slot(recovery, field)
-        if state["status"] == "ready":
+        look = studies.read_progress(recovery, field)
+        if look.status == "ready":
             return time.monotonic() - began
-        assert state["status"] == "working", state
+        assert look.status == "working", look
         time.sleep(0.02)
     raise AssertionError(f"{field}: no answer within {PATIENCE_SECONDS:.0f} s")

@@ -24,7 +24,7 @@ from recovery.sources import position_requests, position_view, targets
 from recovery.workflow import by_hand, positioning
 from recovery.workflow.reporting import report
 from recovery.workflow.selectors import open_recovery_of, plan_of, recovery_or_404
-from recovery.workflow.studies import LOOK, looked_sources, slot
+from recovery.workflow.studies import looked_sources
 from recovery.workflow.transitions import WAITS
 
 CHOSEN = ("strategy", "key", "patch", "meant", "to")
@@ -152,12 +152,12 @@ def describe_votes(recovery: Recovery, plan: Plan) -> ApprovalState | None:
 
 def describe_recovery(recovery: Recovery) -> dict[str, Any]:
     """Its state, steps and proof, the sealed plan with its votes, and how far a sealing is."""
-    sealed, sealing = plan_of(recovery), slot(recovery, "sealing")
+    sealed, sealing = plan_of(recovery), recovery.chosen.sealing
     return {
         **by_hand.summary(recovery),
         "flow": recovery.flow.name,
-        "sealing": {name: sealing.get(name) for name in ("status", "problem", "code", "costs")}
-        if sealing
+        "sealing": sealing.model_dump(mode="json", include={"status", "problem", "code", "costs"})
+        if sealing.status
         else None,
         "plan": by_hand.planned(recovery, sealed) if sealed else None,
         "approvals": describe_votes(recovery, sealed) if sealed else None,
@@ -165,19 +165,19 @@ def describe_recovery(recovery: Recovery) -> dict[str, Any]:
 
 
 def _show_positions(recovery: Recovery) -> dict[str, Any]:
-    look, flow = slot(recovery, LOOK), recovery.flow
-    sources, asked = looked_sources(recovery), look.get("wishes") or {}
+    look, flow = recovery.chosen.positions_look, recovery.flow
+    sources = looked_sources(recovery)
     costs = position_view.sum_costs(sources)
     call = position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
     return {
         "flow": flow.name,
-        "status": look.get("status"),  # working, ready, failed; null: no one asked
-        "problem": look.get("problem"),
-        "asked": look.get("asked") or {},
+        "status": look.status or None,  # working, ready, failed; null: no one asked
+        "problem": look.problem,
+        "asked": position_requests.as_dicts(look.asked),
         "sources": [codec.to_json(source) for source in sources],
         "lost": list(costs.lost),
         "repeated": list(costs.repeated),
-        "unmet": positioning.list_unmet(sources, asked),
+        "unmet": positioning.list_unmet(sources, look.wishes or {}),
         "chosen": position_requests.as_dicts(recovery.chosen.positions),
         "api": asdict(call),
     }

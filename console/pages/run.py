@@ -29,6 +29,7 @@ from console.presenters import (
 )
 from recovery.approvals import selectors as approvals
 from recovery.approvals.rules import LENIENT
+from recovery.contracts import codec
 from recovery.contracts.names import ASKED_ONCE_MORE
 from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
@@ -171,8 +172,8 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
         }
         context |= {
             "probe": running.probe_view(stuck),
-            "statements": unknowns.statements(stuck),
-            "stopping": unknowns.stop_asked(stuck),
+            "statements": stuck.notes.statements,
+            "stopping": unknowns.find_stop_wish(stuck),
             "resume": bars.resume_beside(page, stuck),
             "resume_at": reviewing.STEP_NAMES.get(stuck.kind, stuck.kind),
             "called": called.who_to_call(page.recovery),
@@ -338,7 +339,8 @@ def show_evidence(request: PageRequest, by: Actor, recovery_id: int) -> HttpResp
     """Evidence, probe and statements of the step at which it is, as JSON."""
     page = read_recovery_page(recovery_id, by)
     at = running.halted_step(page.steps, page.plan)
-    return JsonResponse({"recovery": page.recovery.label, **(unknowns.as_json(at) if at is not None else {})})
+    described = codec.to_json(unknowns.describe_step(at)) if at is not None else {}
+    return JsonResponse({"recovery": page.recovery.label, **described})
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))

@@ -88,7 +88,7 @@ def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBa
     primary = Primary("Resume", post=at, name="confirmed", value="resume")
     if stuck.state == "unknown" and probing.leaves_open(stuck):
         links = (Link(reverse("statement", args=[page.pk]), "Say what you know"), *links)
-        if update := unknowns.update_of(stuck):
+        if update := unknowns.find_unknown_update(stuck):
             stop = Primary(f"Stop {page.run_noun} {update[:8]}", post=at, name="act", value="prove")
             no_right = may_why(page.by, Right.RECOVER, page.environment)
             says = "Deletes nothing; committed rows stay. If nothing answers, the step stays unknown."
@@ -123,7 +123,7 @@ class SecondaryResume:
 
 def resume_beside(page: RecoveryPage, stuck: Step) -> SecondaryResume | None:
     """None where the bar itself resumes."""
-    if not (stuck.state == "unknown" and probing.leaves_open(stuck) and unknowns.update_of(stuck)):
+    if not (stuck.state == "unknown" and probing.leaves_open(stuck) and unknowns.find_unknown_update(stuck)):
         return None
     return SecondaryResume(may_run(page, page.plan) or ("" if probing.is_answered(stuck) else PROBE_OPEN))
 

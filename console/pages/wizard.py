@@ -48,7 +48,7 @@ from recovery.plans.accepted import written_costs
 from recovery.sources import targets
 from recovery.strategies.catalogue import EXECUTABLE, NEEDS_START, POSITIONED
 from recovery.strategies.recommending import decision
-from recovery.workflow import actions, positioning, selectors, studies, ways
+from recovery.workflow import actions, positioning, selectors, ways
 from recovery.workflow.awaited import awaited_act
 from recovery.workflow.transitions import OPEN, WAITS
 from recovery.workflow.usual import usual_look, usual_steps
@@ -152,7 +152,7 @@ def _after_strategy(request: PageRequest, by: Actor, recovery_id: int) -> str:
     needed = recovery.chosen.strategy in NEEDS_START and not recovery.chosen.positions
     if request.POST.get("next") != "positions" and not needed:
         return "patch"
-    if not studies.slot(recovery, studies.LOOK):
+    if not recovery.chosen.positions_look.status:
         wanted = recovery.chosen.positions
         refusal_of(lambda: positioning.request_positions(recovery_id=recovery_id, positions=wanted, by=by))
     return "positions"

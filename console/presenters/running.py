@@ -60,12 +60,11 @@ def step_rows(
 
 def step_result(step: Any) -> str:
     """What was read back, where the step left an artefact; else what it is to do."""
-    result = step.result or {}
     says = step.state in ("done", "running") or repeating.next_repeat(step) is not None
-    if "skipped" in result or (says and step.log):
+    if step.notes.skipped or (says and step.log):
         return str(step.log[-1][1])
     if step.kind == "seed" and step.state == "done":
-        seeded = codec.read(SeedResult, result)
+        seeded = codec.read(SeedResult, step.result)
         if seeded.version is not None:
             return f"Version {seeded.version} is in use. Version {seeded.from_version} is untouched."
     return str(step.says)
@@ -231,7 +230,7 @@ def run_asks(recovery: Any, step: Any) -> list[TroubleAnswer]:
 
 def _ask_how_bad(step: Any) -> TroubleAnswer:
     """What an unknown step may have done: what is open first, then what its table holds."""
-    probe = probing.newest_probe(step) if step.evidence else None
+    probe = step.notes.probe if step.evidence else None
     unread = [line.says for line in read_evidence(step.evidence) if line.proven is None]
     read = {r.asked: r for r in probe.readings} if probe else {}
     query = read.get(ProbeQuestion.QUERY)
@@ -290,7 +289,7 @@ class ProbeTable:
 
 def probe_view(step: Any) -> ProbeTable | None:
     """None before the first probe, and for steps that an older version probed."""
-    probe = probing.newest_probe(step) if step.state == "unknown" else None
+    probe = step.notes.probe if step.state == "unknown" else None
     if probe is None:
         return None
     rows = tuple(
@@ -322,7 +321,7 @@ def _evidence_badge(proven: bool | None) -> status.Badge:
 
 def _unknown_rungs(step: Any) -> list[AdviceRung]:
     """What comes before resuming, while it is not known how a step ended: the safest first."""
-    update, run = unknowns.update_of(step), step.recovery.flow.pipeline.workspace.run_noun
+    update, run = unknowns.find_unknown_update(step), step.recovery.flow.pipeline.workspace.run_noun
     open_ones = probing.leaves_open(step)
     rungs = []
     if update and open_ones:

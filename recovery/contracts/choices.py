@@ -8,6 +8,7 @@ from pydantic import AfterValidator, ConfigDict, SerializerFunctionWrapHandler, 
 from recovery.contracts.acceptance import Accepted, Cost, Effect
 from recovery.contracts.names import ChangeIntent, Strategy, read_strategy
 from recovery.contracts.plan import PatchAuthor
+from recovery.contracts.positions import ShownSource
 from recovery.contracts.target import ReplayTarget
 from recovery.contracts.value import Flag, Number, Value
 
@@ -83,6 +84,13 @@ class PositionsAnswer(WorkerAnswer):
     """The positions that were asked about, by source."""
     wishes: Mapping[str, StartChoice] | None = None
     """Those of the newest look that came to its end; None: none has."""
+
+
+class LookedPositions(PositionsAnswer):
+    """A look at start positions that has come to its end."""
+
+    sources: tuple[ShownSource, ...]
+    """What it shows of each source."""
 
 
 class ValidationAnswer(WorkerAnswer):

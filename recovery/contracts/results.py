@@ -7,13 +7,26 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from recovery.contracts.measured import Measured, MeasuredBelow, MeasuredOutcome, ReachedInput, Verdict
-from recovery.contracts.value import Duration, Flag, Number, Value
+from recovery.contracts.value import DataRow, Duration, Flag, Number, Value
 
 
 class StepResult(Value):
-    """The row also holds notes of the runner and of people (`watched`, `probe`, `statements` …): they are left out."""
+    """The row also holds notes of the runner and of people (`StepNotes`): they are left out."""
 
     model_config = ConfigDict(extra="ignore")
+
+    def lay_over(self, row: DataRow) -> dict[str, object]:
+        """What the row of the step holds with this result, every field of it; what others noted there stays."""
+        return {**row, **self.model_dump(mode="json")}
+
+
+class PartialResult(StepResult):
+    """What is kept piece by piece, as each is known: a field that is not set stays as the row has it."""
+
+    def lay_over(self, row: DataRow) -> dict[str, object]:
+        """What the row holds with the fields that are set."""
+        written = self.model_dump(mode="json")
+        return {**row, **{name: written[name] for name in written if name in self.model_fields_set}}
 
 
 class NotedFiles(Value):
@@ -79,7 +92,7 @@ class NamingJob(Value):
     """The name of the parameter; "": it has none."""
 
 
-class StoppedResult(StepResult):
+class StoppedResult(PartialResult):
     """The early stop: the pipeline is quiet, and what would have started it again."""
 
     was: Literal["idle", "running", "unknown"] | None = None
@@ -289,8 +302,8 @@ InputMark = tuple[str, ...] | SourceEnd
 """What one source held: decoded URIs of its files, or its end."""
 
 
-class UpdateResult(StepResult):
-    """A step that starts one update, a rerun or a refresh. It is kept piece by piece, as each is known."""
+class UpdateResult(PartialResult):
+    """A step that starts one update, a rerun or a refresh."""
 
     newest_before: str | None = None
     """The pipeline's newest update before the start request; None: it had none, or there was no start request yet."""
@@ -317,8 +330,8 @@ class UpdateResult(StepResult):
     def started(self) -> tuple[str, ...]:
         """Every update that the step has started, the first one first; of a step of a release that did not keep all,
         the last two. Those of attempts that failed count: their batches are the step's too."""
-        told = self.updates or (self.ended,)
-        return tuple(u for u in dict.fromkeys((*told, self.update_id)) if u)
+        noted = self.updates or (self.ended,)
+        return tuple(u for u in dict.fromkeys((*noted, self.update_id)) if u)
 
     @property
     def has_unnoted_start(self) -> bool:
@@ -330,10 +343,10 @@ class UpdateResult(StepResult):
         """Whether it has started an update, or may have."""
         return bool(self.started) or self.has_unnoted_start
 
-    def with_update(self, update_id: str) -> dict[str, Any]:
-        """What a row keeps once this update is known to be the step's."""
+    def note_update(self, update_id: str) -> "UpdateResult":
+        """The piece that is kept once this update is known to be the step's."""
         every = dict.fromkeys((*self.started, update_id))
-        return {"update_id": update_id, "updates": [*every], "unnoted": False}
+        return UpdateResult(update_id=update_id, updates=tuple(every), unnoted=False)
 
 
 class BeforeFurther(Value):
@@ -367,7 +380,7 @@ class BeforeFurther(Value):
     """Fingerprints of what plans that run together with this one write; None: it runs alone, or not noted."""
 
 
-class VerifyResult(DataFilesResult):
+class VerifyResult(PartialResult, DataFilesResult):
     """A proof. Until its further update has ended, what was measured before it."""
 
     before_further: BeforeFurther | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer, Strict
 
@@ -18,6 +18,9 @@ Duration = Annotated[int, Strict()] | Annotated[float, Strict()]
 
 Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, when_used="json")]
 """A moment with its zone, as JSON in ISO form with every digit that it is stored with."""
+
+StoredJson = Mapping[str, Any]
+"""JSON of a row, as it is stored: its keys are those of a value, of this release or an older one."""
 
 DataRow = Mapping[str, object]
 """One row of people's data, or a part of one: the names are columns of theirs."""

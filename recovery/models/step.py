@@ -3,6 +3,8 @@
 from django.db import models
 from django.db.models import Q
 
+from recovery.contracts import codec
+from recovery.contracts.step_notes import StepNotes
 from recovery.models.plan import Plan
 from recovery.models.recovery import Recovery
 
@@ -54,3 +56,8 @@ class Step(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of R-{self.recovery_id}"
+
+    @property
+    def notes(self) -> StepNotes:
+        """What the runner and people noted beside its result."""
+        return codec.read(StepNotes, self.result)

@@ -10,7 +10,7 @@ from typing import Final
 from recovery.approvals.selectors import plan_in_force
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Effect
-from recovery.contracts.choices import ChoicesChange
+from recovery.contracts.choices import ChoicesChange, Requester, SealingAnswer
 from recovery.contracts.codec import seal
 from recovery.contracts.names import Strategy
 from recovery.errors import Refused, WrongUse
@@ -131,11 +131,13 @@ def _ask_for_plan(recovery: Recovery, by: Actor, accept: Collection[Effect] | No
     from recovery.workflow import tasks
 
     role = by.grant(recovery.flow.pipeline.environment).role.value
-    who = {"name": by.name, "role": role, "user_id": by.user_id, "request_id": by.request_id}
-    effects = None if accept is None else sorted(effect.value for effect in accept)
-    ticket = studies.begin(
-        recovery, "sealing", by=who, basis=digest_basis(recovery), accept=effects, costs=[]
+    asked = SealingAnswer(
+        by=Requester(name=by.name, role=role, user_id=by.user_id, request_id=by.request_id),
+        basis=digest_basis(recovery),
+        accept=None if accept is None else tuple(sorted(accept)),
+        costs=(),
     )
+    ticket = studies.begin(recovery, "sealing", asked)
     broker.send_on_commit(tasks.seal_plan, recovery.pk, ticket)
 
 

@@ -5,12 +5,13 @@ commit. A refusal or denial is a row as well (`trying`), in a transaction of its
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from recovery.contracts import codec
+from recovery.contracts.choices import Halt
 from recovery.contracts.diagnosis import Diagnosis, LastGoodBatch, StoredDiagnosis
 from recovery.diagnosis.healthy import diagnose_healthy
 from recovery.errors import Refused, RepriseError
@@ -167,7 +168,7 @@ def edit_again(*, recovery_id: int, by: Actor) -> None:
     with trying("plan.withdraw", recovery, by) as attempted:
         recovery = lock(recovery_id)
         only_in(recovery, "planned", "awaiting_approval", "approved")
-        if studies.slot(recovery, "sealing").get("status") == "working":
+        if recovery.chosen.sealing.status == "working":
             raise Refused(
                 f"A plan of {recovery.label} is being sealed. Wait until it is sealed, then take it back.",
                 code="sealing",
@@ -257,11 +258,11 @@ def _list_halted(recovery: Recovery) -> list[Recovery]:
     return [recovery, *others]
 
 
-def _put_halt(halted: Sequence[Recovery], by: Actor, *, when: str) -> None:
+def _put_halt(halted: Sequence[Recovery], by: Actor, *, when: Literal["now", "step"]) -> None:
     """The wish that their run ends."""
-    halt = {"by": by.name, "at": timezone.now().isoformat(), "when": when}
+    halt = Halt(by=by.name, at=timezone.now().isoformat(), when=when)
     for recovery in halted:
-        studies.put(recovery, "halt", halt)
+        studies.set_halt(recovery, halt)
         watches.hurry(recovery.pk)
 
 

@@ -8,8 +8,7 @@ from typing import Final
 from recovery.contracts import codec
 from recovery.contracts.results import StoppedResult
 from recovery.models import Step, Stream, StreamStart
-from recovery.workflow.probe_questions import UPDATE
-from recovery.workflow.watches import UpdateWatch
+from recovery.workflow.probe_questions import started_update
 
 BEFORE_A_RUN: Final = ("", "WAITING_FOR_RESOURCES")
 """What the looks at a start have seen last, while nothing of a run was seen."""
@@ -40,8 +39,8 @@ def awaited_act(step: Step | None) -> AwaitedAct | None:
         return None
     if step.kind == "stop":
         return _awaited_stop(step, stream)
-    update_id = step.result.get(UPDATE.get(step.kind, ""))
-    if not update_id or ("watched" in step.result and UpdateWatch.of(step).state not in BEFORE_A_RUN):
+    update_id, watched = started_update(step), step.notes.watched
+    if not update_id or (watched is not None and watched.state not in BEFORE_A_RUN):
         return None
     start = StreamStart.find_by_hand(update_id)
     if start is None or start.ended:

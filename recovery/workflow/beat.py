@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.utils import timezone
 
+from recovery.contracts.results import PartialResult
 from recovery.errors import RepriseError
 from recovery.models import Step
 
@@ -78,14 +79,14 @@ class Watch:
             if row is not None:
                 self._mine().update(log=[*row.log, [timezone.now().isoformat(), text]])
 
-    def keep(self, **values: Any) -> None:
-        """Merge values into the step's result at once, so that a probe can find them after a crash."""
+    def keep(self, piece: PartialResult) -> None:
+        """Write what is set of it into the step's row at once, so that a probe can find it after a crash."""
         with transaction.atomic():
             row = self._mine().first()
             if row is None:
                 raise FenceLost(
                     f"Step {self.step.kind} was taken over by another worker; this one stops here."
                 )
-            merged = {**row.result, **values}
-            self._mine().update(result=merged)
-        self.step.result = merged
+            written = piece.lay_over(row.result)
+            self._mine().update(result=written)
+        self.step.result = written

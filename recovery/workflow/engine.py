@@ -4,7 +4,6 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, timedelta
 from typing import Any, Final
 
@@ -16,7 +15,8 @@ from recovery.approvals.selectors import glass_over
 from recovery.audit.actions import append_entry
 from recovery.contracts import codec
 from recovery.contracts.measured import Measured
-from recovery.contracts.results import VerifyResult
+from recovery.contracts.results import StepResult, VerifyResult
+from recovery.contracts.step_notes import StepNotes
 from recovery.errors import InputMissing, Interrupted, OutcomeUnknown, RepriseError, Unreachable
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
@@ -42,12 +42,19 @@ from recovery.workflow.steps import (
     table_backup,
     verify,
 )
-from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, StepWait, saw
-from recovery.workflow.watches import UpdateWatch
+from recovery.workflow.steps.base import (
+    Context,
+    PlanVoid,
+    ProbeOutcome,
+    StepModule,
+    StepWait,
+    WaitingStepModule,
+    saw,
+)
 
 log = logging.getLogger(__name__)
 
-KINDS: Mapping[str, Any] = {
+KINDS: Mapping[str, StepModule] = {
     "stop": stop,
     "backup": backup,
     "table-backup": table_backup,
@@ -61,6 +68,13 @@ KINDS: Mapping[str, Any] = {
     "verify": verify,
     "rollback": rollback,
 }
+WAITING_KINDS: Mapping[str, WaitingStepModule] = {
+    "stop": stop,
+    "rerun": rerun,
+    "refresh": refresh,
+    "verify": verify,
+}
+"""Those that may wait for an update."""
 KEPT: Final = frozenset(
     {
         "sink_files",
@@ -100,16 +114,16 @@ def run_step(step_id: int, fence: int) -> None:
 
 def go_on_with_step(step_id: int, fence: int) -> None:
     """What the step waited for has ended: read back, and record how the step ended."""
-    kind = KINDS[Step.objects.values_list("kind", flat=True).get(pk=step_id)]
+    kind = WAITING_KINDS[Step.objects.values_list("kind", flat=True).get(pk=step_id)]
     worker = f"{socket.gethostname()}:{os.getpid()}"
     deadline = timezone.now() + timedelta(seconds=kind.SECONDS)
     step = watches.take(step_id, fence, worker=worker, deadline=deadline)
     if step is not None:
-        ended = UpdateWatch.of(step).ended
+        ended = watches.read_watch(step).ended
         _attempt(step, lambda context: kind.go_on(context, ended))
 
 
-def _attempt(step: Step, act: Callable[[Context], Mapping[str, Any] | StepWait]) -> None:
+def _attempt(step: Step, act: Callable[[Context], StepResult | StepWait]) -> None:
     watch = Watch(step)
     try:
         with watch, reach.reading(step.recovery.flow.pipeline.workspace):
@@ -144,7 +158,7 @@ def look_at_step(step_id: int, fence: int) -> None:
         return
     try:
         context = Context(step, Watch(step), timeout=LOOK_SECONDS)
-        ended = UpdateWatch.of(step).ended or KINDS[step.kind].find_end(context)
+        ended = watches.read_watch(step).ended or WAITING_KINDS[step.kind].find_end(context)
     except FenceLost as lost:
         log.warning("step %s: %s", step.pk, lost.sentence)
     except (Unreachable, OutcomeUnknown) as silence:
@@ -157,7 +171,7 @@ def look_at_step(step_id: int, fence: int) -> None:
     except Exception as bug:
         _fault(step, bug)
     else:
-        watched = replace(UpdateWatch.of(step), silent_since="")
+        watched = codec.change(watches.read_watch(step), silent_since="")
         if ended:
             watches.end(step, watched, ended)
         else:
@@ -166,11 +180,11 @@ def look_at_step(step_id: int, fence: int) -> None:
 
 def _unanswered(step: Step, silence: RepriseError) -> None:
     """Not answered is no answer: look again, for so long; then no one knows, and a probe asks on."""
-    now, watched = timezone.now(), UpdateWatch.of(step)
+    now, watched = timezone.now(), watches.read_watch(step)
     if not watched.silent_since:
         Watch(step).log(f"{silence.sentence} It is asked again.")
-        watched = replace(watched, silent_since=now.isoformat())
-    if watched.silence(now) > watches.GIVEN_UP:
+        watched = codec.change(watched, silent_since=now.isoformat())
+    if watches.measure_silence(watched, now) > watches.GIVEN_UP:
         noun, since = step.recovery.flow.pipeline.workspace.run_noun, when(watched.silent_since) or now
         to_unknown(
             step,
@@ -206,13 +220,14 @@ def _held_back(step: Step) -> str:
     return ""
 
 
-def finish(step: Step, result: Mapping[str, Any]) -> None:
+def finish(step: Step, result: StepResult) -> None:
     """done, and what follows: the next step, or the end of the recovery. One transaction."""
     with transaction.atomic():
-        if not step_to(step, "done", result={**step.result, **result}, problem="", problem_code=""):
+        if not step_to(step, "done", result=result.lay_over(step.result), problem="", problem_code=""):
             return
         recovery = Recovery.objects.get(pk=step.recovery_id)
-        _audit(step, "step.run", "done", f"Step {step.kind} is done.", after=_brief(step.result))
+        brief = {name: kept for name, kept in step.result.items() if name not in KEPT}
+        _audit(step, "step.run", "done", f"Step {step.kind} is done.", after=brief)
         if step.plan is None:
             return
         if step.kind == "rollback":
@@ -233,7 +248,11 @@ def _conclude(recovery: Recovery, step: Step) -> None:
     proof = codec.read(VerifyResult, step.result).measured
     measured = codec.to_read_json(proof) if proof else {}
     if proof and proof.verified:
-        says = ["Every criterion of the plan holds.", *_accepted(proof), *map(skipped, _skipped_of(step))]
+        says = [
+            "Every criterion of the plan holds.",
+            *_accepted(proof),
+            *map(describe_skip, _skipped_of(step)),
+        ]
         end(recovery, "succeeded", " ".join(says), measured=measured)
         return
     failed = proof.unproven if proof else ()
@@ -251,14 +270,15 @@ def _accepted(proof: Measured) -> list[str]:
 
 def _skipped_of(step: Step) -> list[Step]:
     """The steps of the same plan that people skipped; a proof that was skipped has been made good by this one."""
-    found = Step.objects.filter(plan=step.plan, state="skipped").exclude(kind="verify")
-    return [s for s in found if "skipped" in s.result]
+    steps = Step.objects.filter(plan=step.plan, state="skipped").exclude(kind="verify")
+    return [s for s in steps if s.notes.skipped is not None]
 
 
-def skipped(step: Step) -> str:
+def describe_skip(step: Step) -> str:
     """`Step verify was skipped by ada: <reason>`, of a step that a person skipped."""
-    told = step.result["skipped"]
-    return f"Step {step.kind} was skipped by {told['by']}: {told['reason']}"
+    noted = step.notes.skipped
+    assert noted is not None, "noted when it was skipped"
+    return f"Step {step.kind} was skipped by {noted.by}: {noted.reason}"
 
 
 def end(recovery: Recovery, state: str, says: str, **values: Any) -> None:
@@ -345,20 +365,19 @@ def probe_step(step_id: int, fence: int) -> None:
     began = timezone.now()
     try:
         with reach.reading(step.recovery.flow.pipeline.workspace):
-            seen: ProbeOutcome = KINDS[step.kind].probe(step)
+            seen = KINDS[step.kind].probe(step)
     except RepriseError as failure:
         seen = ProbeOutcome("unclear", [saw(None, f"Could not be found out: {failure.sentence}")])
-    moves = seen.outcome in ("done", "again", "repeat")  # by itself: nobody has to judge it by more
-    probe = {} if moves else {"probe": codec.to_json(probing.probe_of(step, began, seen.evidence))}
+    moves = seen.outcome in ("done", "again", "repeat")  # by itself: no one has to judge it by more
+    probe = StepNotes() if moves else StepNotes(probe=probing.probe_of(step, began, seen.evidence))
     with transaction.atomic():
         held = Step.objects.select_for_update().filter(pk=step_id, fence=fence, state="unknown").first()
         if held is None:
             return
         evidence = [codec.to_json(line) for line in seen.evidence]
         news = held.evidence != evidence
-        # what was said or asked for meanwhile stays: the probe's own result was made of an older row
-        told = {k: v for k, v in (seen.result or {}).items() if k not in ("statements", "stopping", "probe")}
-        Step.objects.filter(pk=step_id).update(evidence=evidence, result={**held.result, **told, **probe})
+        read = (seen.result or StepResult()).lay_over(held.result)
+        Step.objects.filter(pk=step_id).update(evidence=evidence, result=probe.lay_over(read))
         step.refresh_from_db()
         if news:
             _audit(
@@ -369,7 +388,7 @@ def probe_step(step_id: int, fence: int) -> None:
                 after={"evidence": evidence},
             )
     if seen.outcome == "done":
-        finish(step, {})
+        finish(step, StepResult())
     elif seen.outcome == "again" and step.kind in repeating.STARTING:
         retry_step(step)  # its update runs: it is only looked at
     elif not (seen.outcome in ("again", "repeat") and repeating.repeat(step, _why_again(step, seen))):
@@ -399,11 +418,6 @@ def wake(step: Step) -> None:
 
     Step.objects.filter(pk=step.pk).update(woken_at=timezone.now())
     broker.send_on_commit(tasks.run_step, step.pk, step.fence)
-
-
-def _brief(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The artefact without its long lists; those stay on the step."""
-    return {k: v for k, v in result.items() if k not in KEPT}
 
 
 def _audit(step: Step, action: str, outcome: str, says: str, after: Mapping[str, Any] | None = None) -> None:

@@ -76,10 +76,9 @@ def _skipped(recovery: Recovery, values: Mapping[str, Any]) -> None:
     plan = selectors.plan_in_force(recovery)
     kind = "rerun" if plan is None else plan.contents.changing_step.value
     rerun, proof = steps.filter(kind=kind).last(), steps.filter(kind="verify").last()
-    given_up = rerun is not None and rerun.state == "skipped" and "skipped" in rerun.result
-    proof_skipped = (
-        rerun is not None and rerun.state == "done" and proof is not None and "skipped" in proof.result
-    )
+    given_up = rerun is not None and rerun.state == "skipped" and rerun.notes.skipped is not None
+    is_proof_skipped = proof is not None and proof.notes.skipped is not None
+    proof_skipped = rerun is not None and rerun.state == "done" and is_proof_skipped
     if not (given_up or proof_skipped):
         raise Refused(
             f"{recovery.label} can end without proof only after its rerun, fill or deduplicate, when a person skips "

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from django.db import transaction
 from django.utils import timezone
 
-from recovery.contracts import codec
 from recovery.contracts.acceptance import Effect
+from recovery.contracts.choices import LookedPositions, PositionsAnswer
 from recovery.contracts.positions import ShownSource, SourceMapping
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
@@ -29,13 +29,18 @@ def request_positions(*, recovery_id: int, positions: Mapping[str, StartChoice |
         broker.check()
         recovery = lock(recovery_id)
         only_in(recovery, "diagnosing", "planned")
-        wanted = position_requests.as_dicts(positions)
+        asked = PositionsAnswer(asked=_list_moved(positions))
         if known := sources_of(recovery):
             studies.refuse_unknown(positions, known)
-        broker.send_on_commit(tasks.look_positions, recovery_id, studies.begin(recovery, LOOK, asked=wanted))
+        broker.send_on_commit(tasks.look_positions, recovery_id, studies.begin(recovery, LOOK, asked))
         attempted.done(
             f"What would be read from other positions was asked: {position_requests.describe_wishes(positions)}."
         )
+
+
+def _list_moved(positions: Mapping[str, StartChoice | None]) -> dict[str, StartChoice]:
+    """Only sources that start elsewhere than where they were committed."""
+    return {source: wish for source, wish in sorted(positions.items()) if wish is not None}
 
 
 def look_at_once(*, recovery_id: int, given: Sequence[str]) -> dict[str, StartChoice | None]:
@@ -44,12 +49,11 @@ def look_at_once(*, recovery_id: int, given: Sequence[str]) -> dict[str, StartCh
     recovery = get(recovery_id)
     wanted, shown = looked_at(recovery.flow, given, recovery.chosen.patch)
     with transaction.atomic():
-        studies.begin(recovery, LOOK, asked=position_requests.as_dicts(wanted))
-        look = studies.slot(recovery, LOOK)
+        look = PositionsAnswer(asked=_list_moved(wanted))
+        studies.begin(recovery, LOOK, look)
         now = timezone.now().isoformat()
-        sources = [codec.to_json(source) for source in shown]
-        answer = {"status": "ready", "wishes": look["asked"], "sources": sources, "at": now}
-        studies.put(recovery, LOOK, {**look, **answer})
+        answer = LookedPositions(status="ready", wishes=look.asked, sources=shown, at=now)
+        studies.keep_answer(recovery, LOOK, answer)
     return wanted
 
 

@@ -17,9 +17,10 @@ from recovery.blaming import first_sentence
 from recovery.checkpoints import inspect_checkpoint, publishing, read_fingerprint
 from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts import codec
+from recovery.contracts.names import StepKind
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.probes import EvidenceLine, ProbeAnswer, ProbeQuestion
-from recovery.contracts.results import UpdateResult
+from recovery.contracts.results import UpdateResult, VerifyResult
 from recovery.errors import RepriseError, Unreachable
 from recovery.models import Recovery, Step
 from recovery.pipelines.client import PipelinesClient
@@ -31,10 +32,23 @@ from recovery.workflow.flow_snapshot import find_active_update
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import saw
 
-UPDATE: Final[Mapping[str, str]] = {"rerun": "update_id", "refresh": "update_id", "verify": "further"}
-"""Where the result of a step that starts an update names it, by the step's kind."""
 FARTHEST: Final = 25
 """So many updates are looked through for those that someone else started."""
+
+
+def started_update(step: Step) -> str:
+    """The update that a step has noted as its own; "": none, or it is of a kind that starts none."""
+    if step.kind == StepKind.VERIFY:
+        return codec.read(VerifyResult, step.result).further or ""
+    noted = read_update_result(step)
+    return (noted.update_id or "") if noted else ""
+
+
+def read_update_result(step: Step) -> UpdateResult | None:
+    """What a rerun or a refresh has noted of its update; None: the step is of another kind."""
+    if step.kind not in (StepKind.RERUN, StepKind.REFRESH):
+        return None
+    return codec.read(UpdateResult, step.result)
 
 
 class ProbedService(StrEnum):
@@ -82,8 +96,8 @@ class ProbedStep:
     @cached_property
     def started(self) -> tuple[str, ...]:
         """The updates that are known to be the step's, the newest one last."""
-        if self.step.kind == "verify":
-            return tuple(filter(None, [str(self.step.result.get(UPDATE["verify"]) or "")]))
+        if self.step.kind == StepKind.VERIFY:
+            return tuple(filter(None, [started_update(self.step)]))
         return self._noted.started if self._noted else ()
 
     @property
@@ -98,9 +112,7 @@ class ProbedStep:
 
     @cached_property
     def _noted(self) -> UpdateResult | None:
-        """What a step noted that starts an update and names it."""
-        is_starting = UPDATE.get(self.step.kind) == "update_id"
-        return codec.read(UpdateResult, self.step.result) if is_starting else None
+        return read_update_result(self.step)
 
     def name_run(self, update_id: str) -> str:
         return f"{self.run_noun.capitalize()} {update_id}"

@@ -6,7 +6,6 @@ from typing import Final
 
 from django.utils import timezone
 
-from recovery.contracts import codec
 from recovery.contracts.probes import EvidenceLine, Probe, ProbeAnswer, ProbeQuestion, read_evidence
 from recovery.models import Step
 from recovery.pipelines.events import when
@@ -22,19 +21,13 @@ def leaves_open(step: Step) -> bool:
     """Of an unknown step: has its probe left a question open, or not answered at all?"""
     if not step.evidence or any(line.proven is None for line in read_evidence(step.evidence)):
         return True
-    probe = newest_probe(step)
+    probe = step.notes.probe
     return probe is not None and any(r.proven is None for r in probe.readings if r.asked in NEEDED)
 
 
 def is_answered(step: Step) -> bool:
     """Is enough known of a step for a person to go on? Of an unknown one, what its probe or somebody has seen."""
-    return step.state != "unknown" or bool(step.evidence or step.result.get("statements"))
-
-
-def newest_probe(step: Step) -> Probe | None:
-    """The newest probe of a step; None before the first, and for steps that an older version probed."""
-    stored = step.result.get("probe")
-    return codec.read(Probe, stored) if stored else None
+    return step.state != "unknown" or bool(step.evidence or step.notes.statements)
 
 
 def is_due(probe: Probe) -> bool:
@@ -51,7 +44,7 @@ def probe_of(step: Step, began: datetime, evidence: Sequence[EvidenceLine]) -> P
         for line in evidence
     )
     readings = (*effect, *probe_questions.ask_all(step, timezone.now))
-    before, ended = newest_probe(step), timezone.now()
+    before, ended = step.notes.probe, timezone.now()
     open_ones = any(r.proven is None for r in readings)
     return Probe(
         number=before.number + 1 if before else 1,

@@ -17,13 +17,13 @@ from recovery.contracts.measured import JudgedCriterion, Measured, ReachedInput
 from recovery.contracts.names import ChangeIntent, StepKind
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.positions import PositionChange
+from recovery.contracts.step_notes import Statement
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import filter_entries
 from recovery.pipelines.events import when
 from recovery.verification.below import DONE
 from recovery.verification.criteria import FIRST_BATCH_AT_POSITION
-from recovery.workflow import unknowns
 from recovery.workflow.selectors import plan_of
 
 MOST_ENTRIES: Final = 500
@@ -137,7 +137,7 @@ class Report:
     patch: tuple[Mapping[str, Any], ...]
     steps: tuple[ReportedStep, ...]
     time: TimeTaken
-    statements: tuple[unknowns.Statement, ...]
+    statements: tuple[Statement, ...]
     votes: tuple[ReportedVote, ...]
     broken_glass: str | None
     entries: tuple[ReportedAuditEntry, ...] | None
@@ -155,7 +155,8 @@ class Report:
             "last_good": self.last_good and codec.to_json(self.last_good),
             "reached": [codec.to_json(one) for one in self.reached],
             "positions": [codec.to_read_json(position) for position in self.positions],
-            "criteria": [codec.to_read_json(one) for one in self.criteria],
+            "criteria": [codec.to_read_json(criterion) for criterion in self.criteria],
+            "statements": [codec.to_json(statement) for statement in self.statements],
         }
 
 
@@ -167,7 +168,7 @@ def compare_time(plan: Plan | None, steps: Sequence[Step]) -> TimeTaken:
     took = [
         (step.ended_at - step.started_at).total_seconds()
         for step in mine
-        if step.state == "done" and "skipped" not in step.result and step.started_at and step.ended_at
+        if step.state == "done" and step.notes.skipped is None and step.started_at and step.ended_at
     ]
     whole = round(sum(took), 3) if took and len(took) == len(mine) else None
     return TimeTaken(plan.contents.forecast.seconds, whole)
@@ -211,7 +212,7 @@ def report(recovery: Recovery, by: Actor) -> Report:
         patch=tuple(change.without_texts for change in contents.patch) if contents else (),
         time=compare_time(plan, steps),
         steps=tuple(_step(s) for s in steps),
-        statements=tuple(said for s in steps for said in unknowns.statements(s)),
+        statements=tuple(said for s in steps for said in s.notes.statements),
         votes=_votes(plan),
         broken_glass=f"{glass.by}: {glass.reason}" if glass else None,
         entries=told,
@@ -229,9 +230,7 @@ def _list_readers(
     contents: PlanBody | None, proof: Measured | None, steps: Sequence[Step]
 ) -> tuple[ReportedReader, ...]:
     """Every dataset that the plan knew to read the table. One was refreshed if its update completed."""
-    done = [
-        s for s in steps if s.kind == StepKind.REFRESH and s.state == "done" and "skipped" not in s.result
-    ]
+    done = [s for s in steps if s.kind == StepKind.REFRESH and s.state == "done" and s.notes.skipped is None]
     ended = _iso(done[-1].ended_at) if done else None
     completed = {one.dataset for one in proof.downstream if one.status == DONE} if proof else set()
     return tuple(

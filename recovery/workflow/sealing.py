@@ -144,8 +144,8 @@ def _key_exists(facts: Facts, key: tuple[str, ...]) -> None:
 
 def _must_validate(recovery: Recovery, changed: Mapping[str, str]) -> None:
     answer = validate(recovery.flow, changed)
-    if answer["status"] != "valid":
-        raise Refused(f"The changed code does not validate: {answer['says']}", code="invalid_code")
+    if answer.status != "valid":
+        raise Refused(f"The changed code does not validate: {answer.says}", code="invalid_code")
 
 
 def _editors(recovery: Recovery, changed: Mapping[str, str]) -> tuple[PatchAuthor, ...]:

@@ -5,6 +5,8 @@ from typing import Any
 
 from django.utils import timezone
 
+from recovery.contracts.choices import Halt
+from recovery.contracts.step_notes import SkipNote, StepNotes
 from recovery.errors import Refused, RepriseError
 from recovery.models import Recovery, Step
 from recovery.people.roles import Actor
@@ -41,8 +43,8 @@ def skip(recovery: Recovery, *, reason: str, by: Actor, no_way_back: bool) -> Sk
     _mark(step, reason, by)
     following = None if SKIPS[step.kind].ends else joining.next_step(step)
     if following is not None:
-        for one in joining.plans_together(step.plan) if step.plan else ():
-            studies.put(one.recovery, "halt", {})
+        for plan in joining.plans_together(step.plan) if step.plan else ():
+            studies.set_halt(plan.recovery, Halt())
         joining.resume_members(step)
         engine.wake(following)
         recovery.refresh_from_db()
@@ -50,7 +52,7 @@ def skip(recovery: Recovery, *, reason: str, by: Actor, no_way_back: bool) -> Sk
         recovery.steps.filter(plan=step.plan, state="pending").update(
             state="skipped", ended_at=timezone.now()
         )
-        engine.end(recovery, "unproven", f"{_without_proof(recovery)} {engine.skipped(step)}")
+        engine.end(recovery, "unproven", f"{_without_proof(recovery)} {engine.describe_skip(step)}")
     after = {"step": step.kind, "state": "skipped", "recovery": recovery.state}
     return SkippedStep(step, f"Step {step.kind} skipped: {reason}", before, after)
 
@@ -106,12 +108,10 @@ def _undoing(recovery: Recovery) -> bool:
 
 def _mark(step: Step, reason: str, by: Actor) -> None:
     now = timezone.now()
-    told = {"by": by.name, "reason": reason, "at": now.isoformat()}
+    noted = StepNotes(skipped=SkipNote(by=by.name, reason=reason, at=now.isoformat()))
     line = [now.isoformat(), f"Skipped by {by.name}: {reason}"]
-    changed = step_to(
-        step, "skipped", result={**step.result, "skipped": told}, log=[*step.log, line], woken_at=None
-    )
-    if not changed:
+    log = [*step.log, line]
+    if not step_to(step, "skipped", result=noted.lay_over(step.result), log=log, woken_at=None):
         raise Refused(f"Step {step.kind} changed a moment ago. Reload the page.", code="lost_race")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recovery.approvals import selectors
+from recovery.contracts.choices import Halt
 from recovery.errors import Refused
 from recovery.models import JointPlan, Plan, Recovery, Step
 from recovery.notify.actions import announce_event
@@ -63,7 +64,7 @@ def _set_running(recovery: Recovery, by: Actor) -> tuple[Plan, StartedRun]:
     plan = require_plan(recovery)
     before = recovery.state
     move(recovery, "running")  # its guard asks the environment's rules
-    studies.put(recovery, "halt", {})
+    studies.set_halt(recovery, Halt())
     announce_event(event="recovery.started", recovery=recovery, by=by)
     after = {"state": "running", "plan": plan.hash}
     return plan, StartedRun(f"Plan {plan.hash[:8]} started.", {"state": before}, after)
@@ -89,7 +90,7 @@ def start_together(joint: JointPlan, members: Sequence[Recovery], *, by: Actor) 
     step = joining.stuck_step(joint)
     for recovery in members:
         may_go_on(recovery, step, then="resume")
-        studies.put(recovery, "halt", {})
+        studies.set_halt(recovery, Halt())
     was = {"step": step.kind, "state": step.state, "evidence": step.evidence}
     if step.state == "pending":
         joining.resume_members(step)
@@ -108,7 +109,7 @@ def _resume(recovery: Recovery, by: Actor) -> StartedRun:
     step = stuck(recovery)
     may_go_on(recovery, step, then="resume")
     was = {"step": step.kind, "state": step.state, "evidence": step.evidence}
-    studies.put(recovery, "halt", {})
+    studies.set_halt(recovery, Halt())
     if step.state == "done":
         engine.repeat_verification(step)
     elif step.state == "pending":

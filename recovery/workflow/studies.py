@@ -7,7 +7,7 @@ away, so a slow old look never overwrites a newer one.
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from django.db import transaction
 from django.utils import timezone
@@ -18,9 +18,18 @@ from recovery.approvals.selectors import rule_for
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount
+from recovery.contracts.choices import (
+    Halt,
+    LookedPositions,
+    SealingAnswer,
+    ValidationAnswer,
+    WorkerAnswer,
+    WorkProgress,
+)
 from recovery.contracts.facts import GatheredFacts
 from recovery.contracts.plan import SinkPlace, WaitingFile
 from recovery.contracts.positions import ShownSource
+from recovery.contracts.value import StoredJson
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.people.roles import Actor, Role
@@ -40,27 +49,27 @@ from recovery.workflow.validation import validate
 LOOK: Final = "positions_look"
 
 
-def begin(recovery: Recovery, field: str, **values: Any) -> str:
-    """Note on the row that a look has begun; returns its ticket. Call inside the caller's transaction."""
+def begin(recovery: Recovery, field: str, asked: WorkerAnswer = WorkerAnswer()) -> str:  # noqa: B008
+    """Note on the row that a look has begun; returns its ticket. `asked`: what of it is known by now. Call inside the
+    caller's transaction."""
     ticket = uuid.uuid4().hex
-    state = {
-        **slot(recovery, field),
-        **values,
-        "status": "working",
-        "ticket": ticket,
-        "problem": None,
-        "repeats": 0,
-    }
-    state["started_at"] = timezone.now().isoformat()
-    put(recovery, field, state)
+    started_at = timezone.now().isoformat()
+    working = codec.change(
+        asked, status="working", ticket=ticket, problem=None, repeats=0, started_at=started_at
+    )
+    keep_answer(recovery, field, working)
     return ticket
 
 
-def slot(recovery: Recovery, field: str) -> dict[str, Any]:
+def _read_stored(recovery: Recovery, field: str) -> StoredJson:
     """`facts` is a column; `positions_look`, `validation` and `sealing` live in `choices`."""
-    if field == "facts":
-        return dict(recovery.facts)
-    return dict(recovery.choices.get(field) or {})
+    stored: StoredJson = recovery.facts if field == "facts" else recovery.choices.get(field) or {}
+    return stored
+
+
+def read_progress(recovery: Recovery, field: str) -> WorkProgress:
+    """How far a look is."""
+    return codec.read(WorkProgress, _read_stored(recovery, field))
 
 
 def looked_sources(recovery: Recovery) -> tuple[ShownSource, ...]:
@@ -71,58 +80,66 @@ def looked_sources(recovery: Recovery) -> tuple[ShownSource, ...]:
     return position_view.read_sources(row.sources) if row else ()
 
 
-def put(recovery: Recovery, field: str, value: Mapping[str, Any]) -> None:
-    """Write one slot, under the row's lock (SQLite: the immediate transaction is the lock).
+def keep_answer(recovery: Recovery, field: str, answer: WorkerAnswer) -> None:
+    """Lay what is set of an answer over the one that is stored; what a look shows of sources goes to its own row."""
+    written = codec.to_set_json(answer)
+    if isinstance(answer, LookedPositions):
+        sources = {"sources": written.pop("sources")}
+        PositionsLook.objects.update_or_create(recovery_id=recovery.pk, defaults=sources)
+    _write(recovery, field, {**_read_stored(recovery, field), **written})
 
-    What a look found goes to its own row.
-    """
+
+def set_halt(recovery: Recovery, halt: Halt) -> None:
+    """Whether the run shall end, in place of what was wished before."""
+    _write(recovery, "halt", codec.to_set_json(halt))
+
+
+def _write(recovery: Recovery, field: str, written: StoredJson) -> None:
+    """Under the row's lock (SQLite: the immediate transaction is the lock)."""
     row = Recovery.objects.select_for_update().get(pk=recovery.pk)
-    if field == LOOK and "sources" in value:
-        value = dict(value)
-        PositionsLook.objects.update_or_create(recovery=row, defaults={"sources": value.pop("sources")})
     if field == "facts":
-        Recovery.objects.filter(pk=row.pk).update(facts=dict(value))
-        recovery.facts = dict(value)
+        Recovery.objects.filter(pk=row.pk).update(facts=written)
+        recovery.facts = written
     else:
-        choices = {**row.choices, field: dict(value)}
+        choices = {**row.choices, field: written}
         Recovery.objects.filter(pk=row.pk).update(choices=choices)
         recovery.choices = choices
 
 
-def _finish(recovery_id: int, field: str, ticket: str, values: Mapping[str, Any]) -> bool:
+def _finish(recovery_id: int, field: str, ticket: str, answer: WorkerAnswer) -> bool:
     with transaction.atomic():
         recovery = Recovery.objects.select_for_update().get(pk=recovery_id)
-        now = slot(recovery, field)
-        if now.get("ticket") != ticket:
+        if read_progress(recovery, field).ticket != ticket:
             return False
-        put(recovery, field, {**now, **values, "at": timezone.now().isoformat()})
+        keep_answer(recovery, field, codec.change(answer, at=timezone.now().isoformat()))
         return True
 
 
-def _run(recovery_id: int, field: str, ticket: str, work: Callable[[Recovery], Mapping[str, Any]]) -> None:
+def _run(recovery_id: int, field: str, ticket: str, work: Callable[[Recovery], WorkerAnswer]) -> None:
     recovery = Recovery.objects.select_related("flow__pipeline__workspace").get(pk=recovery_id)
-    if slot(recovery, field).get("ticket") != ticket:
+    if read_progress(recovery, field).ticket != ticket:
         return
     try:
-        values = work(recovery)
+        answer = work(recovery)
     except RepriseError as failure:
-        values = {
-            "status": "failed",
-            "problem": failure.sentence,
-            "says": failure.sentence,
-            "code": failure.code,
-            "costs": [codec.to_json(c) for c in failure.costs] if isinstance(failure, NotAccepted) else [],
-        }
+        answer = WorkerAnswer(
+            status="failed",
+            problem=failure.sentence,
+            says=failure.sentence,
+            code=failure.code,
+            costs=tuple(failure.costs) if isinstance(failure, NotAccepted) else (),
+        )
     except Exception as bug:
-        _finish(recovery_id, field, ticket, {"status": "failed", "problem": f"A fault in Reprise: {bug}"})
+        fault = WorkerAnswer(status="failed", problem=f"A fault in Reprise: {bug}")
+        _finish(recovery_id, field, ticket, fault)
         raise
-    _finish(recovery_id, field, ticket, values)
+    _finish(recovery_id, field, ticket, answer)
 
 
 def gather_facts(recovery_id: int, ticket: str) -> None:
     """Judge every strategy with today's code."""
 
-    def work(recovery: Recovery) -> Mapping[str, Any]:
+    def work(recovery: Recovery) -> GatheredFacts:
         chosen = recovery.chosen
         _, facts = gather(
             recovery.flow,
@@ -132,7 +149,7 @@ def gather_facts(recovery_id: int, ticket: str) -> None:
             refresh_below=chosen.refresh_below,
         )
         people = count_people(rule_for(recovery.flow.pipeline.environment))
-        return codec.to_set_json(build_gathered(facts, people=people))
+        return build_gathered(facts, people=people)
 
     _run(recovery_id, "facts", ticket, work)
 
@@ -161,11 +178,11 @@ def look_positions(recovery_id: int, ticket: str) -> None:
     `wishes` and `sources` are of the newest look that came to its end; a look that fails leaves them as they were.
     """
 
-    def work(recovery: Recovery) -> Mapping[str, Any]:
+    def work(recovery: Recovery) -> LookedPositions:
         chosen = recovery.chosen
-        sources = positions_shown(recovery.flow, chosen.positions_look.asked, chosen.patch)
-        stored = [codec.to_json(source) for source in sources]
-        return {"status": "ready", "wishes": slot(recovery, LOOK)["asked"], "sources": stored}
+        asked = chosen.positions_look.asked
+        sources = positions_shown(recovery.flow, asked, chosen.patch)
+        return LookedPositions(status="ready", wishes=asked, sources=sources)
 
     _run(recovery_id, LOOK, ticket, work)
 
@@ -179,27 +196,27 @@ def positions_shown(
     (`positioning.list_unmet`). Raises Refused for a source that is not there, Unreachable.
     """
     try:
-        found = read_positions(flow, wanted, patch)
-        shown = tuple(position_view.show_source(facts, index=n) for n, facts in enumerate(found))
+        sources = read_positions(flow, wanted, patch)
+        shown = tuple(position_view.show_source(facts, index=n) for n, facts in enumerate(sources))
     except Malformed as problem:
         raise Refused(
             f"The position that was typed cannot be read: {problem.why}.", code="bad_position"
         ) from problem
-    refuse_unknown(wanted, [one.source for one in shown])
+    refuse_unknown(wanted, [source.source for source in shown])
     return shown
 
 
 def refuse_unknown(named: Iterable[str], known: Collection[str]) -> None:
     """Raise Refused, naming the sources that there are, unless all that are named are among them."""
     if strange := sorted(set(named) - set(known)):
-        there = ", ".join(sorted(known)) or "none"
-        raise Refused(f"There is no source {', '.join(strange)} here. Sources: {there}.", code="no_source")
+        names = ", ".join(sorted(known)) or "none"
+        raise Refused(f"There is no source {', '.join(strange)} here. Sources: {names}.", code="no_source")
 
 
 def validate_patch(recovery_id: int, ticket: str) -> None:
     """Run validate_only on the saved patch."""
 
-    def work(recovery: Recovery) -> Mapping[str, Any]:
+    def work(recovery: Recovery) -> ValidationAnswer:
         return validate(recovery.flow, recovery.chosen.patch or {})
 
     _run(recovery_id, "validation", ticket, work)
@@ -208,7 +225,7 @@ def validate_patch(recovery_id: int, ticket: str) -> None:
 def seal_plan(recovery_id: int, ticket: str) -> None:
     """Gather again with the patch, and seal."""
 
-    def work(recovery: Recovery) -> Mapping[str, Any]:
+    def work(recovery: Recovery) -> SealingAnswer:
         request = recovery.chosen.sealing
         refuse_changed_basis(recovery, request.basis)
         asked = request.by
@@ -221,7 +238,7 @@ def seal_plan(recovery_id: int, ticket: str) -> None:
         ):  # of choices that were changed meanwhile: these costs are not those of the next plan
             refuse_changed_basis(Recovery.objects.get(pk=recovery.pk), request.basis)
             raise
-        return {"status": "ready", "plan": plan.hash}
+        return SealingAnswer(status="ready", plan=plan.hash)
 
     _run(recovery_id, "sealing", ticket, work)
 
@@ -235,29 +252,26 @@ def reap(*, older_than: datetime) -> None:
     limit = 15  # times the silence limit: a look over many files may take minutes
     for recovery in Recovery.objects.filter(active=True):
         for field in ("facts", LOOK, "validation", "sealing"):
-            state = slot(recovery, field)
-            begun = (
-                parse_datetime(state.get("started_at") or "") if state.get("status") == "working" else None
-            )
+            look = read_progress(recovery, field)
+            begun = parse_datetime(look.started_at or "") if look.status == "working" else None
             if begun and (older_than - begun) > limit * (timezone.now() - older_than):
-                _begin_again_or_fail(recovery, field, state)
+                _begin_again_or_fail(recovery, field, look)
 
 
-def _begin_again_or_fail(recovery: Recovery, field: str, state: Mapping[str, Any]) -> None:
+def _begin_again_or_fail(recovery: Recovery, field: str, look: WorkProgress) -> None:
     """Under the same ticket: should the silent worker answer after all, it answers the same question."""
     from recovery.workflow import tasks
 
     reads = {"facts": tasks.gather_facts, LOOK: tasks.look_positions}
-    repeats = int(state.get("repeats", 0))
-    if field not in reads or repeats >= REPEATS:
+    if field not in reads or look.repeats >= REPEATS:
         says = "The worker that was looking has gone silent. Ask again."
-        _finish(recovery.pk, field, state["ticket"], {"status": "failed", "problem": says})
+        _finish(recovery.pk, field, look.ticket, WorkerAnswer(status="failed", problem=says))
         return
-    begun = {"started_at": timezone.now().isoformat(), "repeats": repeats + 1}
-    if _finish(recovery.pk, field, state["ticket"], begun):
-        broker.send_on_commit(reads[field], recovery.pk, state["ticket"])
+    begun = WorkerAnswer(started_at=timezone.now().isoformat(), repeats=look.repeats + 1)
+    if _finish(recovery.pk, field, look.ticket, begun):
+        broker.send_on_commit(reads[field], recovery.pk, look.ticket)
         note(
             "recovery.facts" if field == "facts" else "recovery.look",
             recovery,
-            f"Begun again by itself ({repeats + 1} of {REPEATS}): the worker that was looking has gone silent.",
+            f"Begun again by itself ({begun.repeats} of {REPEATS}): the worker that was looking has gone silent.",
         )

@@ -10,7 +10,7 @@ from django.utils import timezone
 from recovery.models import Step
 from recovery.pipelines.locks import only_study
 from recovery.workflow import counting_below, engine, holds, learning, refreshing, studies, unknowns, watches
-from recovery.workflow.probing import is_due, newest_probe
+from recovery.workflow.probing import is_due
 
 
 @shared_task(name="recovery.workflow.tasks.run_step")
@@ -91,7 +91,7 @@ def reap() -> None:
     for step in Step.objects.filter(state="unknown", evidence=[]):
         probe_step.delay(step.pk, step.fence)
     for step in Step.objects.filter(state="unknown").exclude(evidence=[]):
-        if (probe := newest_probe(step)) is not None and is_due(probe):
+        if (probe := step.notes.probe) is not None and is_due(probe):
             probe_step.delay(step.pk, step.fence)
     for step in Step.objects.filter(state="pending", woken_at__lt=silent):
         run_step.delay(step.pk, step.fence)

@@ -1,13 +1,15 @@
 """What a person can do about a step whose end no one saw: stop its update and prove, or say what they know."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 from django.db import transaction
 from django.utils import timezone
 
+from recovery.contracts import codec
+from recovery.contracts.names import StepKind
+from recovery.contracts.probes import read_evidence
+from recovery.contracts.step_notes import Statement, StepInQuestion, StepNotes, StopWish
 from recovery.errors import Refused, RepriseError
 from recovery.models import Step
 from recovery.people.roles import Actor
@@ -16,20 +18,11 @@ from recovery.workflow import broker, engine
 from recovery.workflow.flow_snapshot import find_active_update
 from recovery.workflow.journal import trying
 from recovery.workflow.moves import get, lock, only_in
-from recovery.workflow.probe_questions import UPDATE
+from recovery.workflow.probe_questions import started_update
 from recovery.workflow.starting import stuck
 
 STOP_SECONDS: Final = 60.0
 LONGEST: Final = 2000
-
-
-@dataclass(frozen=True)
-class Statement:
-    """What somebody says they have seen: by word, not by proof. `at` ISO time, UTC."""
-
-    by: str
-    at: str
-    says: str
 
 
 def stop_and_prove(*, recovery_id: int, by: Actor) -> Step:
@@ -43,15 +36,14 @@ def stop_and_prove(*, recovery_id: int, by: Actor) -> Step:
     with trying("step.stop", recovery, by) as attempted:
         broker.check()
         step = _hold_unknown(recovery_id)
-        update = update_of(step)
+        update = find_unknown_update(step)
         if not update:
             raise Refused(
                 "It is not known which run this step started, so none is stopped: it could be someone else's.",
                 code="no_update",
             )
         run = recovery.flow.pipeline.workspace.run_noun
-        told = {"by": by.name, "at": timezone.now().isoformat()}
-        Step.objects.filter(pk=step.pk).update(result={**step.result, "stopping": told})
+        _note_on(step, StepNotes(stopping=StopWish(by=by.name, at=timezone.now().isoformat())))
         broker.send_on_commit(tasks.stop_and_prove, step.pk, step.fence)
         attempted.done(f"Stop of {run} {update} asked for, then proof of what step {step.kind} did.")
     return step
@@ -69,29 +61,27 @@ def say_known(*, recovery_id: int, says: str, by: Actor) -> Step:
         step = _hold_unknown(recovery_id)
         if not text:
             raise Refused("Write what you saw, and where: others review it later.", code="no_reason")
-        statement = Statement(by.name, timezone.now().isoformat(), text)
-        kept = [*step.result.get("statements", []), asdict(statement)]
-        Step.objects.filter(pk=step.pk).update(result={**step.result, "statements": kept})
-        attempted.done(f"Of step {step.kind}, by word and not by proof: {text}", after=asdict(statement))
+        statement = Statement(by=by.name, at=timezone.now().isoformat(), says=text)
+        _note_on(step, StepNotes(statements=(*step.notes.statements, statement)))
+        attempted.done(
+            f"Of step {step.kind}, by word and not by proof: {text}", after=codec.to_json(statement)
+        )
     step.refresh_from_db()
     return step
 
 
-def statements(step: Step) -> list[Statement]:
-    """What people said of a step, oldest first."""
-    return [Statement(**told) for told in step.result.get("statements", [])]
+def _note_on(step: Step, notes: StepNotes) -> None:
+    Step.objects.filter(pk=step.pk).update(result=notes.lay_over(step.result))
 
 
-def update_of(step: Step) -> str:
+def find_unknown_update(step: Step) -> str:
     """The update that an unknown step has started; "" where none is known."""
-    name = UPDATE.get(step.kind)
-    return str(step.result.get(name) or "") if name and step.state == "unknown" else ""
+    return started_update(step) if step.state == "unknown" else ""
 
 
-def stop_asked(step: Step) -> Mapping[str, Any] | None:
+def find_stop_wish(step: Step) -> StopWish | None:
     """Who asked for the stop of an unknown step's update, and when, while it is not known what came of it."""
-    asked: Mapping[str, Any] | None = step.result.get("stopping")
-    return asked if step.state == "unknown" else None
+    return step.notes.stopping if step.state == "unknown" else None
 
 
 def carry_out(step_id: int, fence: int) -> None:
@@ -113,10 +103,10 @@ def _stop_and_read(step_id: int, fence: int) -> None:
     try:
         client = client_for(pipeline.workspace)
         active = find_active_update(client.get_pipeline(pipeline.pipeline_id))
-        if active == update_of(step):
+        if active == find_unknown_update(step):
             client.stop(pipeline.pipeline_id)
         until = time.monotonic() + STOP_SECONDS
-        while active == update_of(step) and time.monotonic() < until:
+        while active == find_unknown_update(step) and time.monotonic() < until:
             time.sleep(0.5)
             active = find_active_update(client.get_pipeline(pipeline.pipeline_id))
     except RepriseError:
@@ -136,12 +126,12 @@ def _hold_unknown(recovery_id: int) -> Step:
     return step
 
 
-def as_json(step: Step) -> dict[str, Any]:
+def describe_step(step: Step) -> StepInQuestion:
     """Probe, evidence and statements of a step, for programs."""
-    return {
-        "step": step.kind,
-        "state": step.state,
-        "evidence": step.evidence,
-        "probe": step.result.get("probe"),
-        "statements": step.result.get("statements", []),
-    }
+    return StepInQuestion(
+        step=StepKind(step.kind),
+        state=step.state,
+        evidence=read_evidence(step.evidence),
+        probe=step.notes.probe,
+        statements=step.notes.statements,
+    )

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from recovery.contracts import codec
 from recovery.contracts.choices import WorkProgress
+from recovery.contracts.step_notes import StepNotes
 from recovery.models import Flow, Recovery, Step
 from recovery.pipelines.events import when
 
@@ -53,7 +54,7 @@ def usual_steps(flow: Flow) -> dict[str, UsualDuration]:
         lengths: dict[str, list[float]] = {}
         rows = done.order_by("-pk").values_list("kind", "started_at", "ended_at", "result")[:NEWEST]
         for kind, began, ended, result in rows:
-            if began and ended and "skipped" not in (result or {}):
+            if began and ended and codec.read(StepNotes, result).skipped is None:
                 lengths.setdefault(kind, []).append((ended - began).total_seconds())
         for kind, those in lengths.items():
             if kind not in found and (usual := usual_of(those, of)):

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from recovery.contracts.choices import ValidationAnswer
 from recovery.errors import Refused, Unreachable
 from recovery.models import Flow
 from recovery.pipelines.client import PipelinesClient
@@ -30,8 +31,8 @@ SETTINGS = frozenset(
 deployed may not be deleted, and whom it notifies need not know."""
 
 
-def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
-    """`{status: valid|invalid, says, update_id}`. Raises Unreachable when no one could say."""
+def validate(flow: Flow, patch: Mapping[str, str]) -> ValidationAnswer:
+    """Whether the source would be valid with the patch. Raises Unreachable when no one could say."""
     client = client_for(flow.pipeline.workspace)
     spec = client.get_pipeline(flow.pipeline.pipeline_id).get("spec") or {}
     libraries, files = read_code(client, spec)
@@ -56,17 +57,15 @@ def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
 
 def _studied(
     flow: Flow, spec: Mapping[str, Any], libraries: tuple[str, ...], files: Mapping[str, str]
-) -> dict[str, Any]:
+) -> ValidationAnswer:
     """Of a plain program: whether Spark can analyse the query that it would start. Nothing is started."""
     asked = questions_service(flow.pipeline.workspace, flow.pipeline.environment)
     answer = study(code_request(asked, flow.name, spec, libraries, files), timeout=SECONDS)
     if answer.operators is None:
-        return {"status": "invalid", "says": answer.problem or "Spark cannot analyse it.", "update_id": ""}
-    return {
-        "status": "valid",
-        "says": "Spark can analyse the query that the program starts.",
-        "update_id": "",
-    }
+        says = answer.problem or "Spark cannot analyse it."
+        return ValidationAnswer(status="invalid", says=says, update_id="")
+    says = "Spark can analyse the query that the program starts."
+    return ValidationAnswer(status="valid", says=says, update_id="")
 
 
 def common_folder(paths: tuple[str, ...]) -> str:
@@ -82,7 +81,7 @@ def common_folder(paths: tuple[str, ...]) -> str:
 
 def _ask(
     client: PipelinesClient, flow: Flow, spec: Mapping[str, Any], libraries: list[str | None], scratch: str
-) -> dict[str, Any]:
+) -> ValidationAnswer:
     copy = {name: value for name, value in spec.items() if name in SETTINGS}
     copy |= {
         "name": f"{flow.pipeline.name} (validation {scratch[-8:]})",
@@ -95,10 +94,11 @@ def _ask(
         update_id = client.start_update(pipeline_id, validate_only=True)
         state = _wait(client, pipeline_id, update_id)
         if state == "COMPLETED":
-            return {"status": "valid", "says": "validate_only: the graph is valid.", "update_id": update_id}
+            says = "validate_only: the graph is valid."
+            return ValidationAnswer(status="valid", says=says, update_id=update_id)
         causes = failure_of(list(client.events(pipeline_id, filter=f"update_id = '{update_id}'")), None)
         says = causes[-1]["message"].strip()[:2000] if causes else f"the update ended as {state}"
-        return {"status": "invalid", "says": says.replace(scratch, ""), "update_id": update_id}
+        return ValidationAnswer(status="invalid", says=says.replace(scratch, ""), update_id=update_id)
     finally:
         client.delete_pipeline(pipeline_id)
 

@@ -5,15 +5,15 @@ once do no harm; whoever dies leaves a row that is due again, and beat wakes a l
 (`tasks.sweep_looks`). Nothing here acts on a pipeline.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from recovery.contracts import codec
+from recovery.contracts.step_notes import StepNotes, UpdateWatch
 from recovery.models import Step
 from recovery.pipelines.events import when
 from recovery.workflow import broker
@@ -28,36 +28,23 @@ GIVEN_UP: Final = timedelta(minutes=10)
 """After so long without an answer it is unknown what became of the update."""
 
 
-@dataclass(frozen=True)
-class UpdateWatch:
-    """What looks have seen. Times are ISO, UTC. `state`: of the update, as said last. `stop_asked`: was it asked to
-    stop? `silent_since`: when the API stopped answering; "" while it answers. `ended`: how it ended; "" before."""
+def read_watch(step: Step) -> UpdateWatch:
+    """What looks have seen of the update that a step waits for, or waited for."""
+    watched = step.notes.watched
+    assert watched is not None, "noted when it began to wait"
+    return watched
 
-    began: str
-    state: str = ""
-    stop_asked: bool = False
-    silent_since: str = ""
-    ended: str = ""
 
-    @classmethod
-    def of(cls, step: Step) -> "UpdateWatch":
-        """As kept on the row. Raises KeyError for a step that never waited."""
-        return cls(**step.result["watched"])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON, for `Step.result["watched"]`."""
-        return asdict(self)
-
-    def silence(self, now: datetime) -> timedelta:
-        """How long the API has not answered."""
-        since = when(self.silent_since)
-        return now - since if since else timedelta()
+def measure_silence(watched: UpdateWatch, now: datetime) -> timedelta:
+    """How long the API has not answered."""
+    since = when(watched.silent_since)
+    return now - since if since else timedelta()
 
 
 def begin(step: Step) -> None:
     """The step waits from now on: its worker is free, and a first look follows at once."""
     now = timezone.now()
-    _arm(step, {"watched": UpdateWatch(now.isoformat()).as_dict()}, FIRST, now)
+    _arm(step, UpdateWatch(began=now.isoformat()), FIRST, now)
 
 
 def lease(step_id: int, fence: int) -> Step | None:
@@ -75,14 +62,14 @@ def rearm(step: Step, watched: UpdateWatch) -> None:
     began = when(watched.began) or now
     soon = min(max((now - began) / 30, FIRST), LONGEST)
     pause = LONGEST if watched.silent_since else soon
-    _arm(step, {"watched": watched.as_dict()}, pause, now)
+    _arm(step, watched, pause, now)
 
 
 def end(step: Step, watched: UpdateWatch, ended: str) -> None:
     """What it waited for has ended: wake a worker to go on. Were that lost, the next look wakes one again."""
     from recovery.workflow import tasks
 
-    _keep(step, {"watched": replace(watched, ended=ended).as_dict()}, timezone.now() + LEASE)
+    _keep(step, codec.change(watched, ended=ended), timezone.now() + LEASE)
     broker.send_on_commit(tasks.go_on_with_step, step.pk, step.fence)
 
 
@@ -115,20 +102,20 @@ def hurry(recovery_id: int) -> None:
     waiting.update(look_at=timezone.now())
 
 
-def _arm(step: Step, values: Mapping[str, Any], pause: timedelta, now: datetime) -> None:
+def _arm(step: Step, watched: UpdateWatch, pause: timedelta, now: datetime) -> None:
     from recovery.workflow import tasks
 
-    if _keep(step, values, now + pause):
+    if _keep(step, watched, now + pause):
         broker.send_later(tasks.look_at_step, pause, step.pk, step.fence)
 
 
-def _keep(step: Step, values: Mapping[str, Any], look_at: datetime) -> bool:
+def _keep(step: Step, watched: UpdateWatch, look_at: datetime) -> bool:
     """False: the step is no longer this one's. What others kept meanwhile stays."""
     with transaction.atomic():
         row = Step.objects.select_for_update().filter(pk=step.pk, fence=step.fence, state="running").first()
         if row is None:
             return False
-        result = {**row.result, **values}
+        result = StepNotes(watched=watched).lay_over(row.result)
         Step.objects.filter(pk=step.pk).update(result=result, look_at=look_at, heartbeat_at=timezone.now())
     step.result, step.look_at = result, look_at
     return True

@@ -6,9 +6,8 @@ is for the day on which the workspace has lost its files. Nothing outside of the
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from recovery.contracts import codec
 from recovery.contracts.results import BackupResult, KeptCheckpoint
 from recovery.errors import Refused
 from recovery.models import KeptFile, Step
@@ -22,7 +21,7 @@ LARGEST: Final = 32 * 1024 * 1024
 """Bytes of source that are kept of one pipeline."""
 
 
-def run(context: Context) -> Mapping[str, Any]:
+def run(context: Context) -> BackupResult:
     """Each file as sealed, or refused; then all of it read back from where it was kept."""
     sealed = context.contents.preconditions.code
     size = 0
@@ -54,7 +53,7 @@ def run(context: Context) -> Mapping[str, Any]:
         f"Kept and read back: {plural(len(sealed), 'source file')}, {size:,} bytes. The checkpoint goes back to "
         f"{version}{batch}."
     )
-    return codec.to_json(BackupResult(files=dict(sealed), bytes=size, checkpoint=checkpoint))
+    return BackupResult(files=dict(sealed), bytes=size, checkpoint=checkpoint)
 
 
 def _as_sealed(path: str, content: bytes, sha256: str) -> None:

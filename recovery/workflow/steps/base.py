@@ -1,11 +1,11 @@
 """What a step gets and what it gives back."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, Protocol
 
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.probes import EvidenceLine
+from recovery.contracts.results import StepResult
 from recovery.errors import RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.pipelines.client import PipelinesClient
@@ -79,8 +79,7 @@ class Context:
 class StepWait:
     """In place of a result: what the step waits for has begun, and no worker is needed until it has ended.
 
-    A kind that waits has `find_end(context) -> str | None` (short, safe to repeat: how it ended; None while it goes on)
-    and `go_on(context, ended) -> Mapping` (reads back; the result).
+    A kind that waits is a `WaitingStepModule`.
     """
 
 
@@ -94,10 +93,34 @@ class ProbeOutcome:
     "not_done" (a person decides whether it is done again); "unclear" (a person decides, with less).
     """
 
-    outcome: str
+    outcome: Literal["done", "again", "repeat", "not_done", "unclear"]
     evidence: list[EvidenceLine]
-    result: Mapping[str, Any] | None = None
+    result: StepResult | None = None
     cut: bool = False
+
+
+class StepModule(Protocol):
+    """What a module of one kind of step has."""
+
+    @property
+    def SECONDS(self) -> int:
+        """How long one attempt may take."""
+
+    def run(self, context: Context) -> StepResult | StepWait:
+        """One attempt."""
+
+    def probe(self, step: Step) -> ProbeOutcome:
+        """What a step of this kind did whose end was not seen. Reads only."""
+
+
+class WaitingStepModule(StepModule, Protocol):
+    """What a kind has besides that may wait for an update."""
+
+    def find_end(self, context: Context) -> str | None:
+        """How what it waits for has ended; None while it goes on. Short, and safe to repeat."""
+
+    def go_on(self, context: Context, ended: str) -> StepResult:
+        """Read back."""
 
 
 def saw(proven: bool | None, says: str) -> EvidenceLine:

@@ -4,9 +4,6 @@ The commit bears an id of this plan. Delta deletes nothing a second time under i
 a crash at any moment: it first looks for its commit in the table's log.
 """
 
-from collections.abc import Mapping
-
-from recovery.contracts import codec
 from recovery.contracts.results import DeduplicateResult
 from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import Step
@@ -23,7 +20,7 @@ from recovery.workflow.steps.fill import find_drift
 SECONDS = 3600
 
 
-def run(context: Context) -> Mapping[str, object]:
+def run(context: Context) -> DeduplicateResult:
     """Delete once, and read back. Raises Refused, or PlanVoid before anything was changed, where the plan no longer
     holds."""
     contents = context.contents
@@ -31,7 +28,7 @@ def run(context: Context) -> Mapping[str, object]:
     since = require_noted_version(context.step)
     if (done := backups.find_commit(context.plan, since)) is not None:
         context.log(f"Version {done} of the table is the deletion of an attempt before.")
-        return codec.to_json(_read_back(context, since))
+        return _read_back(context, since)
     if drift := find_drift(context, snapshot, since):
         raise PlanVoid(drift)
     reviewed.require_unchanged(
@@ -46,7 +43,7 @@ def run(context: Context) -> Mapping[str, object]:
     )
     if answer.refused is BackupRefusal.MOVED and backups.find_commit(context.plan, since) is not None:
         context.log("An attempt before, which was still under way, has made the deletion.")
-        return codec.to_json(_read_back(context, since))
+        return _read_back(context, since)
     if answer.refused is not None:
         _refuse(context, snapshot, answer)
     result = _read_back(context, since)
@@ -57,7 +54,7 @@ def run(context: Context) -> Mapping[str, object]:
             code="not_as_deleted",
         )
     context.log(f"Deleted {plural(result.rows, 'row')}: version {result.version} of the table.")
-    return codec.to_json(result)
+    return result
 
 
 def _refuse(context: Context, snapshot: FlowSnapshot, answer: FillAnswer) -> None:

@@ -4,7 +4,7 @@ The commit bears an id of this plan. Delta writes nothing a second time under it
 a crash at any moment: it first looks for its commit in the table's log.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from recovery.contracts import codec
@@ -35,7 +35,7 @@ class FillSource:
     refuse: Callable[[FillAnswer], None]
 
 
-def run(context: Context) -> Mapping[str, object]:
+def run(context: Context) -> FillResult:
     """Fill once, and read back. Raises Refused, or PlanVoid before anything was changed, where something else wrote the
     table since."""
     contents = context.contents
@@ -44,7 +44,7 @@ def run(context: Context) -> Mapping[str, object]:
     rows = _of_input(context, snapshot) if contents.is_topped_up else _of_backup(context, snapshot)
     if (done := backups.find_commit(context.plan, rows.since)) is not None:
         context.log(f"Version {done} of the table is the fill of an attempt before.")
-        return codec.to_json(_read_back(context.plan, rows.since))
+        return _read_back(context.plan, rows.since)
     before = snapshot.sink.version
     assert before is not None, "a table that counts its commits has a version"
     context.watch.guard()
@@ -53,7 +53,7 @@ def run(context: Context) -> Mapping[str, object]:
         rows.refuse(answer)
     if not answer.rows:
         context.log("The table lacks no key: nothing was written.")
-        return codec.to_json(FillResult(rows=0, before=before, version=before, app_id=app_id))
+        return FillResult(rows=0, before=before, version=before, app_id=app_id)
     result = _read_back(context.plan, rows.since)
     if (result.before, result.rows) != (before, answer.rows):
         raise OutcomeUnknown(
@@ -62,7 +62,7 @@ def run(context: Context) -> Mapping[str, object]:
             code="not_as_filled",
         )
     context.log(f"Wrote {plural(result.rows, 'row')}: version {result.version} of the table.")
-    return codec.to_json(result)
+    return result
 
 
 def _of_input(context: Context, snapshot: FlowSnapshot) -> FillSource:

@@ -1,9 +1,5 @@
 """patch: write the changed source through the workspace API, and read it back."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from recovery.contracts import codec
 from recovery.contracts.results import PatchResult, WrittenFile
 from recovery.errors import NotFound, OutcomeUnknown, Refused
 from recovery.models import Step
@@ -15,7 +11,7 @@ from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 SECONDS = 120
 
 
-def run(context: Context) -> Mapping[str, Any]:
+def run(context: Context) -> PatchResult:
     """Per file: still as sealed? write; read back. A crash between two files leaves each whole, old or new.
 
     The API has no conditional write, so the hash is read immediately before.
@@ -44,7 +40,7 @@ def run(context: Context) -> Mapping[str, Any]:
                 raise OutcomeUnknown(f"{path} reads back as {read_back[:8]}, not as planned.")
             context.log(f"Read back: sha256 {read_back[:8]}…{read_back[-4:]}.")
         done.append(WrittenFile(path=path, sha256=change.after_sha256))
-    return codec.to_json(PatchResult(files=tuple(done)))
+    return PatchResult(files=tuple(done))
 
 
 def probe(step: Step) -> ProbeOutcome:
@@ -65,5 +61,5 @@ def probe(step: Step) -> ProbeOutcome:
         evidence.append(saw(state in ("new", "old"), f"{change.path} {says[state]}."))
     if states == {"new"}:
         written = (WrittenFile(path=c.path, sha256=c.after_sha256) for c in step.plan.contents.patch)
-        return ProbeOutcome("done", evidence, codec.to_json(PatchResult(files=tuple(written))))
+        return ProbeOutcome("done", evidence, PatchResult(files=tuple(written)))
     return ProbeOutcome("not_done" if states <= {"new", "old"} else "unclear", evidence)

@@ -1,8 +1,7 @@
 """rerun: start one update, limited to this flow's table; when it has ended, read back how."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from django.utils import timezone
 
@@ -11,6 +10,7 @@ from recovery.contracts import codec
 from recovery.contracts.names import StepKind
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.results import InputMark, UpdateResult
+from recovery.contracts.step_notes import StepNotes
 from recovery.contracts.steps import UpdateArgs
 from recovery.errors import Interrupted, OutcomeUnknown, Refused, RepriseError
 from recovery.models import Flow, Plan, Step
@@ -24,12 +24,12 @@ from recovery.workflow.own_updates import StartedUpdates, find_own, note_request
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps.base import Context, ProbeOutcome, StepWait, saw
-from recovery.workflow.watches import UpdateWatch
+from recovery.workflow.watches import read_watch
 
 SECONDS = 6 * 3600
 
 
-def run(context: Context) -> StepWait | Mapping[str, Any]:
+def run(context: Context) -> StepWait | UpdateResult:
     """Start at most one update, whatever happened before: what proves whose an update is, is kept before the start.
 
     Of plans that run together the first one starts it, for all of them; the others take it over once it has ended.
@@ -45,7 +45,7 @@ def run(context: Context) -> StepWait | Mapping[str, Any]:
     return begin(context, _start)
 
 
-def _take_over(context: Context, lead: Plan) -> Mapping[str, Any]:
+def _take_over(context: Context, lead: Plan) -> UpdateResult:
     """The update of plans that run together, which the first one has started and read back."""
     step = lead.steps.filter(kind="rerun").last()
     noted = (
@@ -65,8 +65,7 @@ def _take_over(context: Context, lead: Plan) -> Mapping[str, Any]:
     context.log(
         f"{context.run_noun.capitalize()} {noted.update_id} was started for this flow too; it is COMPLETED."
     )
-    taken = noted.model_copy(update={"listed": own, "listed_together": {}})
-    return codec.to_read_json(taken)
+    return codec.change(noted, listed=own, listed_together={})
 
 
 def begin(context: Context, start: Callable[[Context], str]) -> StepWait:
@@ -81,15 +80,15 @@ def find_end(context: Context) -> str | None:
     return find_end_of(context, str(codec.read(UpdateResult, context.step.result).update_id))
 
 
-def go_on(context: Context, ended: str) -> Mapping[str, Any]:
+def go_on(context: Context, ended: str) -> UpdateResult:
     """Read back. Raises Refused where the update did not complete."""
     update_id = str(codec.read(UpdateResult, context.step.result).update_id)
     if ended != "COMPLETED":
         cut = ended == "FAILED" and is_cut(context.client, context.pipeline_id, update_id)
-        context.watch.keep(update_id=None, ended=update_id)
+        context.watch.keep(UpdateResult(update_id=None, ended=update_id))
         raise (Interrupted if cut else Refused)(_why(context, update_id, ended))
     context.log(f"{context.run_noun.capitalize()} {update_id} is COMPLETED. COMPLETED is not yet proof.")
-    return {"update_id": update_id, "state": ended}
+    return UpdateResult(update_id=update_id, state=ended)
 
 
 def _start(context: Context) -> str:
@@ -151,20 +150,20 @@ def start(
         noted = noted.model_copy(update={"listed": listed})
     if together:
         noted = noted.model_copy(update={"listed_together": together})
-    context.watch.keep(**codec.to_read_json(noted))
+    context.watch.keep(noted)
     context.watch.guard()
     try:
         update_id = context.client.start_update(context.pipeline_id, **body)
     except OutcomeUnknown:
         raise
     except ActiveUpdate as other:
-        context.watch.keep(unnoted=False)
+        context.watch.keep(UpdateResult(unnoted=False))
         raise Refused(
             f"{context.run_noun.capitalize()} {other.update_id} is already active, started by someone else. "
             "Stop it, then resume this step."
         ) from other
     except RepriseError:
-        context.watch.keep(unnoted=False)  # it is known that none was started
+        context.watch.keep(UpdateResult(unnoted=False))  # it is known that none was started
         raise
     _note(context, update_id)
     context.log(f"{context.run_noun.capitalize()} {update_id} accepted. Accepted is not yet success.")
@@ -175,7 +174,7 @@ def start(
 
 def _note(context: Context, update_id: str) -> None:
     """This step's update now; those of attempts that failed stay in `updates`: their batches are the rerun's too."""
-    context.watch.keep(**codec.read(UpdateResult, context.step.result).with_update(update_id))
+    context.watch.keep(codec.read(UpdateResult, context.step.result).note_update(update_id))
 
 
 def _selection(args: UpdateArgs) -> dict[str, list[str]]:
@@ -231,18 +230,18 @@ def find_end_of(context: Context, update_id: str) -> str | None:
 
     When somebody stops the run meanwhile, the update is stopped here, and looked at until it has ended.
     """
-    seen = UpdateWatch.of(context.step)
+    seen = read_watch(context.step)
     state = str(context.client.get_update(context.pipeline_id, update_id).get("state", ""))
     if state != seen.state:
         context.log(f"{context.run_noun.capitalize()} {update_id[:8]} {say_state(state)}.")
-        seen = replace(seen, state=state)
-        context.watch.keep(watched=seen.as_dict())
+        seen = codec.change(seen, state=state)
+        context.watch.keep(StepNotes(watched=seen))
     if state in ENDED:
         return state
     context.watch.guard()
     if not seen.stop_asked and (who := context.held_by):
         context.client.stop(context.pipeline_id)
-        context.watch.keep(watched=replace(seen, stop_asked=True).as_dict())
+        context.watch.keep(StepNotes(watched=codec.change(seen, stop_asked=True)))
         context.log(
             f"{who} stops the recovery: stop of {context.run_noun} {update_id[:8]} accepted. "
             "Accepted is not yet stopped."
@@ -282,35 +281,34 @@ def probe(step: Step) -> ProbeOutcome:
     if noted.has_unnoted_start:
         found = find_own(client, flow.pipeline.pipeline_id, noted)
         if not found.proven:
-            kept = {**step.result, "unclear": list(found.unclear) or ["more"]}
+            unclear = UpdateResult(unclear=tuple(found.unclear) or ("more",))
             return ProbeOutcome(
-                "unclear", [saw(None, _unclear(found, flow.pipeline.workspace.run_noun))], kept
+                "unclear", [saw(None, _unclear(found, flow.pipeline.workspace.run_noun))], unclear
             )
         update_id = found.own or None
     # what a reset or a full refresh may have thrown away is a person's to judge
-    harmless = "not_done" if joining.read_update(step).is_reset else "repeat"
+    harmless: Literal["not_done", "repeat"] = "not_done" if joining.read_update(step).is_reset else "repeat"
     if update_id is None:
         return ProbeOutcome(
             harmless, [saw(True, f"No {flow.pipeline.workspace.run_noun} was started by this step.")]
         )
     state = client.get_update(flow.pipeline.pipeline_id, update_id).get("state")
-    run = f"{flow.pipeline.workspace.run_noun.capitalize()} {update_id}"
+    run, of_update = (
+        f"{flow.pipeline.workspace.run_noun.capitalize()} {update_id}",
+        noted.note_update(update_id),
+    )
     if state == "COMPLETED":
-        return ProbeOutcome(
-            "done",
-            [saw(True, f"{run} is COMPLETED.")],
-            {**step.result, **noted.with_update(update_id), "state": state},
-        )
+        return ProbeOutcome("done", [saw(True, f"{run} is COMPLETED.")], codec.change(of_update, state=state))
     if state in ENDED:
         cut = state == "FAILED" and is_cut(client, flow.pipeline.pipeline_id, update_id)
         return ProbeOutcome(
             harmless if cut else "not_done",
             [saw(True, f"{run} is {state}. Resuming starts a new one.")],
-            {**step.result, **noted.with_update(update_id), "update_id": None, "ended": update_id},
+            codec.change(of_update, update_id=None, ended=update_id),
             cut=cut,
         )
     return ProbeOutcome(
         "again",
         [saw(True, f"{run} {say_state(str(state))}. It is watched on, not started again.")],
-        {**step.result, **noted.with_update(update_id)},
+        of_update,
     )

@@ -6,7 +6,6 @@ asked for and after. In this order a crash between this step and the next is lou
 leave a gap; with the checkpoint first, a file table would pass the new batches over in silence.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from recovery.checkpoints import earlierlog
@@ -28,7 +27,7 @@ from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 SECONDS = 1800
 
 
-def run(context: Context) -> Mapping[str, object]:
+def run(context: Context) -> RestoreResult:
     """Put it back, unless an attempt before has; read back. Raises Refused where the table has moved since the seal."""
     args, contents = codec.read(RestoreArgs, context.step.args), context.contents
     if args.kind == "delta":
@@ -42,7 +41,7 @@ def run(context: Context) -> Mapping[str, object]:
         f"Read back: the table holds batch {args.batch} as its newest one{version}. "
         f"{plural(result.removed_files, 'data file')} left it."
     )
-    return codec.to_json(result)
+    return result
 
 
 def _restore_files(context: Context, args: RestoreArgs) -> None:
@@ -215,4 +214,4 @@ def probe(step: Step) -> ProbeOutcome:
     if not done:
         return ProbeOutcome("not_done", evidence)
     snapshot = read_flow_snapshot(step.recovery.flow, known=contents.table_places)
-    return ProbeOutcome("done", evidence, codec.to_json(_read_back(step, snapshot, args)))
+    return ProbeOutcome("done", evidence, _read_back(step, snapshot, args))

@@ -3,7 +3,6 @@ workspace has lost meanwhile are put back from the backup.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from recovery.approvals.selectors import plan_in_force
 from recovery.checkpoints import publishing, read_fingerprint
@@ -87,13 +86,13 @@ def _refuse_correction(recovery: Recovery) -> str | None:
     return None if corrected is None else corrections.refusal(corrected)
 
 
-def _put_table_back(context: Context) -> Mapping[str, object]:
+def _put_table_back(context: Context) -> RollbackResult:
     corrected = corrections.correction_of(context.recovery)
     if corrected is None:
         context.log("No row was changed, so there is nothing to undo.")
-        return codec.to_json(RollbackResult(checkpoint=False, files=()))
+        return RollbackResult(checkpoint=False, files=())
     corrections.put_back(context, corrected)
-    return codec.to_json(RollbackResult(checkpoint=False, files=(), table=corrected.since))
+    return RollbackResult(checkpoint=False, files=(), table=corrected.since)
 
 
 def _restored(recovery: Recovery) -> Step | None:
@@ -128,7 +127,7 @@ def _seeded(recovery: Recovery) -> tuple[tuple[Step, SeedResult] | None, str]:
     is_undone = publishing.is_undone(checkpoint_of(recovery.flow), recovery=recovery.label)
     if probed.result is None and not is_undone:
         return None, ""
-    made = codec.read(SeedResult, probed.result) if probed.result else SeedResult(version=None)
+    made = probed.result if isinstance(probed.result, SeedResult) else SeedResult(version=None)
     return (step, made), ""
 
 
@@ -138,12 +137,12 @@ def _head(step: Step, made: SeedResult) -> int | None:
     return sinks.read_table(table, query_id=made.query_id).head if table else None
 
 
-def run(context: Context) -> Mapping[str, Any]:
+def run(context: Context) -> RollbackResult:
     """First the checkpoint (so that no update can start on the seed with the old code), then the source."""
     joint = joining.joint_of_plan(context.plan)
     if joint is not None and not has_changed(context.recovery):
         context.log("Nothing was changed for this flow, so there is nothing to undo.")
-        return codec.to_json(RollbackResult(checkpoint=False, files=()))
+        return RollbackResult(checkpoint=False, files=())
     reason = refusal(context.recovery)
     if reason:
         raise Refused(reason)
@@ -170,17 +169,15 @@ def run(context: Context) -> Mapping[str, Any]:
     if joint is not None and (waiting := joining.others_not_rolled_back(context.recovery, joint)):
         # their checkpoints are of this code, which no update may run on the old one
         context.log(f"The source goes back with the last of them: {', '.join(waiting)}.")
-        return codec.to_json(RollbackResult(checkpoint=seeded is not None, files=()))
+        return RollbackResult(checkpoint=seeded is not None, files=())
     copy = backup.kept(before) if before is not None else {}
     changed = context.contents.patch if "patch" in done else []
     written = [_write_back(context, change, copy) for change in changed]
     written += _put_back(context, {p: c for p, c in copy.items() if p not in written})
-    return codec.to_json(
-        RollbackResult(
-            checkpoint=seeded is not None or emptied is not None,
-            files=tuple(written),
-            table=emptied.kept.version if emptied else None,
-        )
+    return RollbackResult(
+        checkpoint=seeded is not None or emptied is not None,
+        files=tuple(written),
+        table=emptied.kept.version if emptied else None,
     )
 
 

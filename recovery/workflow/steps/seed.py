@@ -9,7 +9,7 @@ Crash order is in checkpoints.publishing: undo record, prepared directory, read 
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Final
 
 from recovery.checkpoints import beginning, inspect_checkpoint, publishing, repair, transplant
 from recovery.checkpoints import seed as seeding
@@ -41,7 +41,7 @@ PRIME = prime.STATE  # args.state: empty state, as the code's own query leaves i
 REBUILD = rebuild.STATE  # args.state: that of a replay
 
 
-def run(context: Context) -> Mapping[str, Any]:
+def run(context: Context) -> SeedResult:
     """Prepare, read back, rename. Refused when the checkpoint is no longer the planned one."""
     place, label = checkpoint_of(context.flow), context.recovery.label
     if not publishing.probe_outcome(place, recovery=label).in_place:
@@ -65,7 +65,7 @@ def run(context: Context) -> Mapping[str, Any]:
     result = _read_back(context, place, version, from_version=report.version)
     if version is None:
         context.client.prove_standstill(context.pipeline_id)
-    return codec.to_json(result)
+    return result
 
 
 def _called(report: CheckpointReport) -> str:
@@ -294,5 +294,5 @@ def probe(step: Step) -> ProbeOutcome:
             last_planned=report.last_planned,
             offsets=tuple(s.offset_json for s in report.sources),
         )
-        return ProbeOutcome("done", evidence, codec.to_json(result))
+        return ProbeOutcome("done", evidence, result)
     return ProbeOutcome("unclear" if seen.unclear else "not_done", evidence)

@@ -3,9 +3,6 @@
 Under a plan it proves that this still is so, and that nothing has moved since the seal.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from django.utils import timezone
 
 from recovery.contracts import codec
@@ -32,7 +29,7 @@ from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, StepWa
 SECONDS = 120
 
 
-def run(context: Context) -> Mapping[str, Any] | StepWait:
+def run(context: Context) -> StandstillResult | StepWait:
     """The early stop asks the API to stop; a plan's stop only proves that it still is stopped."""
     if context.step.plan is None:
         return _stop(context)
@@ -48,7 +45,7 @@ def run(context: Context) -> Mapping[str, Any] | StepWait:
         f"Still stopped: {standstill.WORDS[proof]}. "
         f"Checkpoint, code and table are as sealed in {context.plan.hash[:8]}."
     )
-    result = StandstillResult(
+    return StandstillResult(
         proved=("checkpoint", "code", "sink", "active_update"),
         others=other_fingerprints(snapshot),
         newest_update=snapshot.last_update,
@@ -56,7 +53,6 @@ def run(context: Context) -> Mapping[str, Any] | StepWait:
         sink_version=snapshot.sink.version,
         topic=topics.note_ends(snapshot),
     )
-    return codec.to_json(result)
 
 
 def _noted(step: Step, snapshot: FlowSnapshot) -> NotedFiles:
@@ -70,13 +66,13 @@ def _stop(context: Context) -> StepWait:
     begun = timezone.now()
     known = holds.pause(context.recovery, context.client, guard=context.watch.guard, log=context.log)
     context.watch.keep(
-        begun=begun.isoformat(),
-        jobs=[s.says for s in known.starters],
-        jobs_unknown=known.why,
-        jobs_below=None
-        if (named := jobs_of_stop(context.recovery.flow, known)) is None
-        else [codec.to_json(job) for job in named],
-        stopped=None,
+        StoppedResult(
+            begun=begun.isoformat(),
+            jobs=tuple(starter.says for starter in known.starters),
+            jobs_unknown=known.why,
+            jobs_below=jobs_of_stop(context.recovery.flow, known),
+            stopped=None,
+        )
     )
     return StepWait()
 
@@ -90,7 +86,7 @@ def find_end(context: Context) -> str | None:
     if active is not None and active != stopped:
         context.watch.guard()
         context.client.stop(context.pipeline_id)
-        context.watch.keep(stopped=active)
+        context.watch.keep(StoppedResult(stopped=active))
         context.log(
             context.client.asks_to_stop(context.pipeline_id)
             or f"Stop of {context.run_noun} {active} accepted. Accepted is not yet stopped."
@@ -109,22 +105,22 @@ def find_end(context: Context) -> str | None:
     return None
 
 
-def go_on(context: Context, ended: str) -> Mapping[str, Any]:
+def go_on(context: Context, ended: str) -> StoppedResult:
     """Read back how the update that was stopped last has ended."""
     stopped = codec.read(StoppedResult, context.step.result).stopped
     if stopped is None:
         proof = context.client.prove_standstill(context.pipeline_id)
         context.log(f"Nothing had to be stopped: {standstill.WORDS[proof]}.")
-        return {"was": "idle", "seconds": 0.0, "proof": proof.value}
+        return StoppedResult(was="idle", seconds=0.0, proof=proof.value)
     run, seconds = context.run_noun, round(_seconds(context), 1)
     try:
         update = context.client.get_update(context.pipeline_id, stopped)
     except NotFound:  # of a stream that no event log tells of, what runs is an update only while it runs
         proof = context.client.prove_standstill(context.pipeline_id)
         context.log(f"Read back: {standstill.WORDS[proof]}. {seconds} s.")
-        return {"was": "running", "update_id": stopped, "seconds": seconds, "proof": proof.value}
+        return StoppedResult(was="running", update_id=stopped, seconds=seconds, proof=proof.value)
     context.log(f"Read back: {run} {stopped} is {update.get('state')}, no {run} is active. {seconds} s.")
-    return {"was": "running", "update_id": stopped, "ended": update.get("state"), "seconds": seconds}
+    return StoppedResult(was="running", update_id=stopped, ended=update.get("state"), seconds=seconds)
 
 
 def _seconds(context: Context) -> float:
@@ -151,4 +147,4 @@ def probe(step: Step) -> ProbeOutcome:
         else saw(True, f"{flow.pipeline.workspace.run_noun.capitalize()} {active} is still active."),
         *(saw(True, f"It can be started at any time by {starter.says}.") for starter in awake),
     ]
-    return ProbeOutcome("repeat" if active or awake else "done", seen, {"was": "unknown"})
+    return ProbeOutcome("repeat" if active or awake else "done", seen, StoppedResult(was="unknown"))

@@ -4,11 +4,8 @@ Spark copies one version of the table into a folder of this attempt. The manifes
 back with the same rows; without it there is no backup. A copy that an attempt left behind is removed by the next.
 """
 
-from collections.abc import Mapping
-
 from django.utils import timezone
 
-from recovery.contracts import codec
 from recovery.contracts.results import TableBackupResult
 from recovery.errors import Refused
 from recovery.models import Step
@@ -24,7 +21,7 @@ from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 SECONDS = 3600
 
 
-def run(context: Context) -> Mapping[str, object]:
+def run(context: Context) -> TableBackupResult:
     """Copy, read back, note. Raises Refused where the table has moved, or its rows cannot be told apart by the key."""
     contents = context.contents
     snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
@@ -33,7 +30,7 @@ def run(context: Context) -> Mapping[str, object]:
     made = backups.read_manifest(place)
     if made is not None and made.version == version:
         context.log(f"{plural(made.rows, 'row')} kept at {place} by an earlier attempt.")
-        return codec.to_json(made)
+        return made
     context.watch.guard()
     backups.clear(place)
     folder = f"{place}/rows-{context.step.fence}"
@@ -59,7 +56,7 @@ def run(context: Context) -> Mapping[str, object]:
     context.log(
         f"Kept and read back at {place}: {plural(kept.rows, 'row')} of version {version}, {size:,} bytes."
     )
-    return codec.to_json(kept)
+    return kept
 
 
 def _copied(context: Context, snapshot: FlowSnapshot, version: int, folder: str) -> TableCopy:
@@ -109,4 +106,4 @@ def probe(step: Step) -> ProbeOutcome:
             "again", [saw(True, "No finished backup is there. Making one again changes nothing else.")]
         )
     says = f"The backup is there: {plural(made.rows, 'row')} of version {made.version}."
-    return ProbeOutcome("done", [saw(True, says)], codec.to_json(made))
+    return ProbeOutcome("done", [saw(True, says)], made)

@@ -6,7 +6,6 @@ what has arrived since.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from django.utils import timezone
 
@@ -44,7 +43,7 @@ from recovery.workflow.steps.base import Context, ProbeOutcome, StepWait, saw
 SECONDS = 3600
 
 
-def run(context: Context) -> StepWait | Mapping[str, object]:
+def run(context: Context) -> StepWait | VerifyResult:
     """Measure, then start the further update; a criterion not measured never passes. Rows that were added or
     deleted without an update need no further one.
 
@@ -89,12 +88,12 @@ def run(context: Context) -> StepWait | Mapping[str, object]:
         below=refreshed.measure_refreshed(snapshot, context.plan, refresh),
     )
     measured = _before(context, snapshot, evidence, reading.read_inputs(context.contents, readers))
-    context.watch.keep(noted_files=codec.to_json(_noted(context, snapshot)))
+    context.watch.keep(VerifyResult(noted_files=_noted(context, snapshot)))
     _start_further(context, measured)
     return StepWait()
 
 
-def _measure_correction(context: Context) -> Mapping[str, object]:
+def _measure_correction(context: Context) -> VerifyResult:
     """The whole table, and what was added to it or deleted. Raises Refused where something else wrote the table."""
     contents, steps = context.contents, _steps(context)
     if not {"stop", contents.changing_step.value} <= steps.keys():
@@ -133,7 +132,7 @@ def _result_of(
     outcome: MeasuredOutcome,
     measured_below: MeasuredBelow,
     before: BeforeFurther | None = None,
-) -> Mapping[str, object]:
+) -> VerifyResult:
     """What the step keeps: the proof as of now. `before`: what was measured before the further update."""
     measured = Measured(
         **dict(verdict), at=timezone.now().isoformat(), **dict(outcome), **dict(measured_below)
@@ -141,7 +140,7 @@ def _result_of(
     if before is not None:
         came = {"reached": before.reached, "last_batch": before.last_batch}
         measured = measured.model_copy(update=came)
-    return {"measured": codec.to_json(measured), "before_further": None}
+    return VerifyResult(measured=measured, before_further=None)
 
 
 def _log_verdict(context: Context, verdict: Verdict) -> None:
@@ -213,11 +212,11 @@ def _start_further(context: Context, before: BeforeFurther) -> None:
     reviewed.require_workspace_unchanged(
         contents, context.client, context.pipeline_id, so="Nothing further was started."
     )
-    context.watch.keep(before_further=codec.to_json(before))
+    context.watch.keep(VerifyResult(before_further=before))
     context.watch.guard()
     tables = [] if contents.sink.is_declared else [contents.dataset]
     update_id = context.client.start_update(context.pipeline_id, **rerun.selected(tables))
-    context.watch.keep(further=update_id)
+    context.watch.keep(VerifyResult(further=update_id))
     context.log(f"Further {context.run_noun} {update_id} accepted; it must add nothing.")
     if request := context.client.asks_of_people(context.pipeline_id, update_id):
         context.log(request)
@@ -228,12 +227,12 @@ def find_end(context: Context) -> str | None:
     return rerun.find_end_of(context, str(codec.read(VerifyResult, context.step.result).further))
 
 
-def go_on(context: Context, ended: str) -> Mapping[str, Any]:
+def go_on(context: Context, ended: str) -> VerifyResult:
     """Measure what the further update did, then the other places, and judge."""
     contents, kept = context.contents, codec.read(VerifyResult, context.step.result)
     update_id, before = str(kept.further), kept.before_further
     assert before is not None, "it is kept before the further update is asked for"
-    context.watch.keep(further=None)
+    context.watch.keep(VerifyResult(further=None))
     if ended != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run during its proof. Resume to measure again.")
     if ended == "FAILED" and rerun.is_cut(context.client, context.pipeline_id, update_id):

@@ -124,7 +124,15 @@ def test_what_is_kept_of_a_start_is_what_is_known_by_then() -> None:
     assert codec.to_read_json(noted) == {
         "newest_before": None, "unnoted": True, "unclear": [], "listed": {"0": ["file:/in/1"]},
     }  # fmt: skip
-    assert noted.with_update("u-1") == {"update_id": "u-1", "updates": ["u-1"], "unnoted": False}
+    row = {"newest_before": "u-0", "ended": "u-9"}
+    kept = noted.note_update("u-1").lay_over(row)
+    assert kept == {**row, "update_id": "u-1", "updates": ["u-1"], "unnoted": False}
+
+
+def test_a_whole_result_writes_every_field_and_leaves_the_notes_of_others() -> None:
+    row = {"table": 4, "skipped": {"by": "ada"}}
+    kept = RollbackResult(checkpoint=True, files=()).lay_over(row)
+    assert kept == {"checkpoint": True, "files": [], "table": None, "skipped": {"by": "ada"}}
 
 
 @pytest.mark.parametrize("row", [{}, {"version": "1"}, {"version": 1, "offsets": [1]}])

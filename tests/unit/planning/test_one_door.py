@@ -13,6 +13,7 @@ from django.db import transaction
 from django.test import Client
 
 from console.pages import source
+from recovery.contracts.choices import ValidationAnswer
 from recovery.errors import Unreachable
 from recovery.management.commands import _acting
 from recovery.models import AuditEntry, Flow, Person, Pipeline, Plan, Recovery, Workspace
@@ -212,7 +213,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(_acting, "find_fresh", lambda text, by: Pipeline.objects.get())
     monkeypatch.setattr(studies, "read_positions", found)
     monkeypatch.setattr(sealing, "gather", gathered)
-    monkeypatch.setattr(sealing, "validate", lambda flow, patch: {"status": "valid"})
+    monkeypatch.setattr(sealing, "validate", lambda flow, patch: ValidationAnswer(status="valid"))
     monkeypatch.setattr(broker, "check", lambda: None)
     for task in (tasks.look_positions, tasks.seal_plan):
         monkeypatch.setattr(task, "delay", lambda *given: None)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.results import StepResult, VerifyResult
 from recovery.models import JointPlan, Recovery, Step
 from recovery.workflow import broker, engine, joint_actions, tasks
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
@@ -31,12 +32,12 @@ class Run:
             self.queue.append((args[0], args[1]))
 
     def _fake(self, kind: str) -> SimpleNamespace:
-        def run(context: Context) -> dict[str, Any]:
+        def run(context: Context) -> StepResult:
             at = (context.recovery.label, kind)
             self.acts.append(at)
             if at in self.fails:
                 raise self.fails[at]
-            return {"measured": None} if kind == "verify" else {}
+            return VerifyResult(measured=None) if kind == "verify" else StepResult()
 
         probe = lambda step: ProbeOutcome("not_done", [saw(True, "Nothing was done.")])  # noqa: E731
         return SimpleNamespace(SECONDS=60, run=run, probe=probe)

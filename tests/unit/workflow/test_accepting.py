@@ -9,6 +9,7 @@ import pytest
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.choices import Requester, SealingAnswer
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Plan, Recovery
 from recovery.planning import choosing
@@ -27,6 +28,7 @@ from tests.unit.workflow.rows import RESPONDER, choose, recovery
 
 pytestmark = pytest.mark.django_db
 LOSS, REPEATS = Effect.LOSS, Effect.REPEATS
+ADA = Requester(name="ada", role="responder", user_id=None, request_id="")
 NINE = Cost(effect=LOSS, rows=9, bound=Bound.EXACT, why="so it is")
 HELD = Accepted(
     loss=Acceptance(effect=LOSS, by="anna", reason="Nine old rows.", rows=9, bound=Bound.EXACT),
@@ -277,8 +279,7 @@ def test_what_a_command_accepts_is_an_act_of_its_own_in_the_log(gathered: Any) -
 def test_a_refusal_that_a_worker_meets_tells_the_page_what_to_accept(gathered: Any) -> None:
     gathered(stateful((AGGREGATE, 9)))
     of = of_options()
-    ticket = studies.begin(of, "sealing", by={"name": "ada", "role": "responder", "user_id": None, "request_id": ""},
-                           basis=digest_basis(of))  # fmt: skip
+    ticket = studies.begin(of, "sealing", SealingAnswer(by=ADA, basis=digest_basis(of)))
     studies.seal_plan(of.pk, ticket)
     of.refresh_from_db()
     told = of.choices["sealing"]
@@ -289,8 +290,7 @@ def test_a_refusal_that_a_worker_meets_tells_the_page_what_to_accept(gathered: A
 def test_a_worker_accepts_what_the_call_that_asked_it_named(gathered: Any) -> None:
     gathered(stateful((AGGREGATE, 9)))
     of = of_options()
-    who = {"name": "ada", "role": "responder", "user_id": None, "request_id": ""}
-    ticket = studies.begin(of, "sealing", by=who, basis=digest_basis(of), accept=["loss"])
+    ticket = studies.begin(of, "sealing", SealingAnswer(by=ADA, basis=digest_basis(of), accept=(LOSS,)))
     studies.seal_plan(of.pk, ticket)
     of.refresh_from_db()
     assert of.choices["sealing"]["status"] == "ready"
@@ -310,8 +310,7 @@ def test_what_a_plan_of_other_choices_cost_is_not_asked(
         return finds(flow, **given)
 
     monkeypatch.setattr(sealing, "gather", meanwhile)
-    who = {"name": "ada", "role": "responder", "user_id": None, "request_id": ""}
-    studies.seal_plan(of.pk, studies.begin(of, "sealing", by=who, basis=digest_basis(of)))
+    studies.seal_plan(of.pk, studies.begin(of, "sealing", SealingAnswer(by=ADA, basis=digest_basis(of))))
     of.refresh_from_db()
     told = of.choices["sealing"]
     assert (told["code"], told["costs"]) == ("choices_changed", [])

@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from recovery.audit.evidence import _list_other_rows
 from recovery.checkpoints import inspect_checkpoint, publishing, seed
+from recovery.contracts.measured import Measured
+from recovery.contracts.results import RollbackResult, VerifyResult
 from recovery.errors import NotFound, OutcomeUnknown
 from recovery.models import KeptFile, Recovery, Step, Workspace
 from recovery.workflow import actions, broker, engine, tasks
@@ -207,7 +209,7 @@ def test_a_skipped_backup_stands_in_the_words_of_a_proven_end(row: Recovery) -> 
     Recovery.objects.filter(pk=row.pk).update(state="verifying")
     mine = claim(step.pk, step.fence, worker="w", deadline=timezone.now())
     assert mine is not None
-    engine.finish(mine, {"measured": {"verified": True, "criteria": []}})
+    engine.finish(mine, VerifyResult(measured=Measured(verified=True, criteria=())))
     row.refresh_from_db()
     assert row.state == "succeeded"
     proven, *_ = row.reason.split(". ")
@@ -246,7 +248,7 @@ def test_a_rollback_reads_the_checkpoint_back_as_it_was_kept(row: Recovery, file
     run(row)
     place = changed(row, files)
     context = roll_back(row)
-    assert rollback.run(context) == {"checkpoint": True, "files": [CODE], "table": None}
+    assert rollback.run(context) == RollbackResult(checkpoint=True, files=(CODE,))
     context.step.refresh_from_db()
     said = [text for _, text in context.step.log]
     assert any("version 0, batch 2," in line for line in said)
@@ -261,7 +263,7 @@ def test_a_seed_that_ended_badly_after_its_rename_is_undone_as_well(
     run(row)
     place = changed(row, files)
     row.steps.filter(kind="seed").update(state=state, result={})
-    assert rollback.run(roll_back(row))["checkpoint"] is True
+    assert rollback.run(roll_back(row)).checkpoint is True
     assert inspect_checkpoint(place).version == 0
 
 
@@ -277,7 +279,7 @@ def test_a_rollback_puts_back_what_the_workspace_has_lost(row: Recovery, files: 
     run(row)
     changed(row, files)
     files.files.clear()
-    assert rollback.run(roll_back(row))["files"] == [CODE, OTHER]
+    assert rollback.run(roll_back(row)).files == (CODE, OTHER)
     assert files.files == {CODE: OLD.encode(), OTHER: HELPER}
 
 
@@ -333,7 +335,7 @@ def test_a_rollback_that_died_after_the_checkpoint_was_back_finishes_the_source(
     place = changed(row, files)
     publishing.undo_publish(place, recovery=row.label, sink_head=2)  # and the worker died here
     assert rollback.refusal(row) is None
-    assert rollback.run(roll_back(row))["files"] == [CODE]
+    assert rollback.run(roll_back(row)).files == (CODE,)
     assert files.files[CODE] == OLD.encode()
     assert inspect_checkpoint(place).version == 0
 

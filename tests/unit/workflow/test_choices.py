@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.choices import ValidationAnswer
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Plan, Recovery
 from recovery.people.roles import Actor, Role
@@ -68,7 +69,7 @@ def test_choices_that_change_while_the_worker_looks_are_not_those_of_the_plan(
 
 def test_a_look_or_a_validation_in_between_is_no_other_choice(asked: Recovery) -> None:
     before = digest_basis(asked)
-    studies.put(asked, "validation", {"status": "valid"})
+    studies.keep_answer(asked, "validation", ValidationAnswer(status="valid"))
     asked.refresh_from_db()
     assert digest_basis(asked) == before
 

@@ -1,7 +1,7 @@
 """The life of a step: one worker, one effect, and three honest ends."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +10,8 @@ import pytest
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
+from recovery.contracts.measured import JudgedCriterion, Measured
+from recovery.contracts.results import PatchResult, StepResult, VerifyResult
 from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import AuditEntry, Recovery, Step
 from recovery.pipelines.tasks import look_at_flow, poll_workspace
@@ -22,7 +24,7 @@ from tests.unit.workflow.rows import plan, recovery
 
 pytestmark = pytest.mark.django_db
 
-Runner = Callable[[Context], Mapping[str, Any]]
+Runner = Callable[[Context], StepResult]
 
 
 @pytest.fixture
@@ -49,13 +51,13 @@ def use(monkeypatch: pytest.MonkeyPatch, kind: str, run: Runner, probed: ProbeOu
     monkeypatch.setattr(engine, "KINDS", {**engine.KINDS, kind: fake})
 
 
-def good(context: Context) -> Mapping[str, Any]:
+def good(context: Context) -> StepResult:
     context.log("acted")
-    return {"artefact": 1}
+    return PatchResult(files=())
 
 
 def fails(error: Exception) -> Runner:
-    def run(context: Context) -> Mapping[str, Any]:
+    def run(context: Context) -> StepResult:
         raise error
 
     return run
@@ -73,7 +75,7 @@ def test_a_done_step_wakes_the_next_one(monkeypatch: Any, woken: list[Any], comm
         engine.run_step(step.pk, step.fence)
     step.refresh_from_db()
     following = row.steps.get(kind="verify")
-    assert (step.state, step.attempt, step.fence, step.result) == ("done", 1, 1, {"artefact": 1})
+    assert (step.state, step.attempt, step.fence, step.result) == ("done", 1, 1, {"files": []})
     assert step.log[0][1] == "acted"
     assert woken == [("run", following.pk)]
 
@@ -82,9 +84,9 @@ def test_a_second_wake_up_of_the_same_step_does_nothing(monkeypatch: Any, woken:
     _, step = running()
     acts: list[int] = []
 
-    def count(context: Context) -> Mapping[str, Any]:
+    def count(context: Context) -> StepResult:
         acts.append(1)
-        return {}
+        return StepResult()
 
     use(monkeypatch, "patch", count)
     engine.run_step(step.pk, 0)
@@ -129,12 +131,12 @@ def unknown(monkeypatch: Any, probed: ProbeOutcome) -> tuple[Recovery, Step]:
 def test_a_probe_that_proves_the_effect_goes_on_without_repeating_it(
     monkeypatch: Any, woken: list[Any], committing: Any
 ) -> None:
-    row, step = unknown(monkeypatch, ProbeOutcome("done", [saw(True, "It is there.")], {"found": 1}))
+    row, step = unknown(monkeypatch, ProbeOutcome("done", [saw(True, "It is there.")], PatchResult(files=())))
     with committing(execute=True):
         engine.probe_step(step.pk, step.fence)
     step.refresh_from_db()
     row.refresh_from_db()
-    assert (step.state, step.attempt, step.result) == ("done", 1, {"found": 1})
+    assert (step.state, step.attempt, step.result) == ("done", 1, {"files": []})
     assert row.state == "running"
     assert woken[-1] == ("run", row.steps.get(kind="verify").pk)
 
@@ -183,12 +185,12 @@ def test_only_measured_proof_ends_a_recovery_as_succeeded(
     monkeypatch: Any, woken: list[Any], verified: bool, state: str
 ) -> None:
     row, step = running(("verify",))
-    measured = {"verified": verified, "criteria": [{"code": "EACH_FILE_ONCE", "ok": verified}]}
-    use(monkeypatch, "verify", lambda context: {"measured": measured})
+    measured = Measured(verified=verified, criteria=(JudgedCriterion(code="EACH_FILE_ONCE", ok=verified),))
+    use(monkeypatch, "verify", lambda context: VerifyResult(measured=measured))
     engine.run_step(step.pk, 0)
     row.refresh_from_db()
     assert row.state == state
-    assert row.measured == measured
+    assert row.proof == measured
 
 
 def test_a_worker_that_lost_its_step_is_stopped_by_the_fence() -> None:
@@ -281,10 +283,10 @@ def test_the_step_that_runs_when_a_run_is_paused_ends_and_its_result_counts(
 ) -> None:
     row, step = running()
 
-    def pausing(context: Context) -> Mapping[str, Any]:
+    def pausing(context: Context) -> StepResult:
         Recovery.objects.filter(pk=row.pk).update(choices={"halt": {"by": "ada", "when": "step"}})
         assert context.held_by == ""
-        return {"artefact": 1}
+        return PatchResult(files=())
 
     use(monkeypatch, "patch", pausing)
     with committing():
@@ -293,7 +295,7 @@ def test_the_step_that_runs_when_a_run_is_paused_ends_and_its_result_counts(
     engine.run_step(following.pk, following.fence)
     step.refresh_from_db()
     row.refresh_from_db()
-    assert (step.state, step.result, row.state) == ("done", {"artefact": 1}, "needs_attention")
+    assert (step.state, step.result, row.state) == ("done", {"files": []}, "needs_attention")
     assert row.reason.split()[:2] == ["ada", "paused"]
     assert "before step verify" in row.reason
 
@@ -317,7 +319,7 @@ def test_when_a_recovery_has_ended_inventory_and_unread_input_are_asked_for_at_o
     monkeypatch.setattr(look_at_flow, "delay", looked.append)
     kind = "verify" if ends == "succeeded" else "rollback"
     row, step = running((kind,), state="running" if kind == "verify" else "needs_attention")
-    use(monkeypatch, kind, lambda context: {"measured": {"verified": True, "criteria": []}})
+    use(monkeypatch, kind, lambda context: VerifyResult(measured=Measured(verified=True)))
     with committing(execute=True):
         engine.run_step(step.pk, step.fence)
     row.refresh_from_db()

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from recovery.contracts import codec
-from recovery.contracts.results import BeforeFurther
+from recovery.contracts.results import BeforeFurther, VerifyResult
+from recovery.contracts.step_notes import StepNotes, UpdateWatch
 from recovery.errors import Refused
 from recovery.workflow.fingerprints import of_code
 from recovery.workflow.steps import rerun, verify
 from recovery.workflow.steps.base import Context
-from recovery.workflow.watches import UpdateWatch
 from tests.factories.plans import plan_contents
 from tests.refusals import refused
+from tests.unit.workflow.steps_in_memory import StepInMemory
 
 CONTENTS = plan_contents(dataset="t", preconditions={"code": of_code({"/p/q.py": ""})})
 
@@ -34,11 +34,11 @@ class World:
             get_update=lambda pipeline, update: {"state": next(self._states)},
             stop=lambda pipeline: setattr(self, "stops", self.stops + 1),
         )
-        step = SimpleNamespace(result={"watched": UpdateWatch("2026-11-23T00:00:00+00:00").as_dict()})
+        step = StepInMemory()
+        step.keep(StepNotes(watched=UpdateWatch(began="2026-11-23T00:00:00+00:00")))
         return SimpleNamespace(
             client=client, pipeline_id="p", held_by=self.who, step=step, run_noun="update",
-            watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: step.result.update(values)),
-            log=self.said.append, contents=CONTENTS, flow=SimpleNamespace(name="f"),
+            watch=step, log=self.said.append, contents=CONTENTS, flow=SimpleNamespace(name="f"),
         )  # fmt: skip
 
     def ends(self) -> str:
@@ -78,7 +78,7 @@ def test_a_stopped_verification_is_no_verdict() -> None:
         ends=None,
         strange=None,
     )
-    context.step.result.update(further="u-1", before_further=codec.to_json(before))
+    context.step.keep(VerifyResult(further="u-1", before_further=before))
     with refused("refused", Refused, names=("ada",)):
         verify.go_on(context, "CANCELED")
     assert context.step.result["further"] is None

@@ -23,6 +23,7 @@ from tests.refusals import refused
 from tests.unit.pipelines.jobs import NIGHTLY, Jobs, job
 from tests.unit.pipelines.stub import serving
 from tests.unit.workflow.rows import flow, recovery
+from tests.unit.workflow.steps_in_memory import StepInMemory
 
 pytestmark = pytest.mark.django_db
 
@@ -49,17 +50,16 @@ def opened() -> Recovery:
 def run_stop(of: Recovery, between: Callable[[], None] = lambda: None) -> tuple[Any, list[str]]:
     """The early stop to its end, as the engine carries it out in several tasks; `between` two looks."""
     said: list[str] = []
-    step = SimpleNamespace(plan=None, result={})
+    step = StepInMemory(kind="stop")
     with closing(PipelinesClient(url=of.flow.pipeline.workspace.url, token="t")) as client:
         context: Any = SimpleNamespace(
             step=step, recovery=of, flow=of.flow, client=client, pipeline_id="p-0", run_noun="update",
-            watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: step.result.update(values)),
-            log=said.append,
+            watch=step, log=said.append,
         )  # fmt: skip
         assert stop.run(context) == StepWait()
         while (ended := stop.find_end(context)) is None:
             between()
-        return {**step.result, **stop.go_on(context, ended)}, said
+        return stop.go_on(context, ended).lay_over(step.result), said
 
 
 def schedule(jobs: Jobs) -> str:

@@ -396,7 +396,7 @@ def test_a_table_that_was_proven_already_is_watched_while_the_further_update_of_
     step.result = codec.to_json(VerifyResult(before_further=before, further="u-9"))
     context: Any = Updates(step)
     context.contents, context.flow, context.client, context.pipeline_id = plan.contents, None, None, "p"
-    context.watch = SimpleNamespace(keep=lambda **values: None)
+    context.watch = SimpleNamespace(keep=lambda piece: None)
     if is_changed:
         prints[table] = "2"
     verify.go_on(context, "COMPLETED")

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts.choices import WorkerAnswer
+from recovery.contracts.results import StepResult
 from recovery.errors import InputMissing, Interrupted, OutcomeUnknown, Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.pipelines.errors import ApiError
@@ -48,7 +50,7 @@ def attempt(
 ) -> tuple[str, str]:
     """Run it with this end, probe it where its end was not seen; states of step and recovery."""
 
-    def run(context: Context) -> Mapping[str, Any]:
+    def run(context: Context) -> StepResult:
         if acts:
             context.watch.guard()
         raise error
@@ -222,11 +224,11 @@ def test_a_look_whose_worker_died_is_begun_again_twice_and_then_says_so(
     for _ in range(3):
         row.refresh_from_db()
         long_ago = (timezone.now() - timedelta(hours=1)).isoformat()
-        studies.put(row, field, {**studies.slot(row, field), "started_at": long_ago})
+        studies.keep_answer(row, field, WorkerAnswer(started_at=long_ago))
         with django_capture_on_commit_callbacks(execute=True):
             studies.reap(older_than=timezone.now() - timedelta(seconds=20))
         row.refresh_from_db()
-        states.append(studies.slot(row, field)["status"])
+        states.append(studies.read_progress(row, field).status)
     assert (states, rung) == (["working", "working", "failed"], [ticket, ticket])
     assert AuditEntry.objects.filter(actor="reprise", recovery=row.label).count() == 2
 
@@ -236,7 +238,7 @@ def test_what_writes_a_plan_or_starts_an_update_is_asked_for_again_by_a_person(f
     row = recovery("diagnosing")
     studies.begin(row, field)
     long_ago = (timezone.now() - timedelta(hours=1)).isoformat()
-    studies.put(row, field, {**studies.slot(row, field), "started_at": long_ago})
+    studies.keep_answer(row, field, WorkerAnswer(started_at=long_ago))
     studies.reap(older_than=timezone.now() - timedelta(seconds=20))
     row.refresh_from_db()
-    assert studies.slot(row, field)["status"] == "failed"
+    assert studies.read_progress(row, field).status == "failed"

@@ -10,13 +10,14 @@ from django.utils import timezone
 
 from recovery.contracts import codec
 from recovery.contracts.results import StartRequest, UpdateResult
+from recovery.contracts.step_notes import StepNotes, UpdateWatch
 from recovery.errors import OutcomeUnknown, Refused, RepriseError, Unreachable
 from recovery.pipelines.client import ActiveUpdate
 from recovery.workflow.fingerprints import of_code
 from recovery.workflow.steps import rerun
 from recovery.workflow.steps.base import StepWait
-from recovery.workflow.watches import UpdateWatch
 from tests.factories.plans import plan_contents
+from tests.unit.workflow.steps_in_memory import StepInMemory
 
 STATES = {"u-1": "FAILED", "u-2": "CANCELED", "u-3": "COMPLETED"}
 SPEC = {"libraries": [{"file": {"path": "/p/q.py"}}]}
@@ -59,15 +60,14 @@ PIPELINES = SimpleNamespace(workspace=SimpleNamespace(has_streams=False, run_nou
 
 @pytest.fixture
 def context(monkeypatch: pytest.MonkeyPatch) -> Any:
-    step = SimpleNamespace(result={}, args={"refresh": ["t"]}, plan=None)
+    step = StepInMemory(args={"refresh": ["t"]})
     step.recovery = SimpleNamespace(
         flow=SimpleNamespace(pipeline=SimpleNamespace(workspace=PIPELINES.workspace, pipeline_id="p"))
     )
     client = Pipeline()
     monkeypatch.setattr(rerun, "client_for", lambda workspace: client)
-    watch = SimpleNamespace(keep=lambda **v: setattr(step, "result", {**step.result, **v}), guard=lambda: 0)
     return SimpleNamespace(
-        step=step, watch=watch, contents=CONTENTS, client=client, pipeline_id="p", held_by="", run_noun="update",
+        step=step, watch=step, contents=CONTENTS, client=client, pipeline_id="p", held_by="", run_noun="update",
         log=lambda text: None,
         flow=SimpleNamespace(name="f", pipeline=PIPELINES),
     )  # fmt: skip
@@ -76,7 +76,7 @@ def context(monkeypatch: pytest.MonkeyPatch) -> Any:
 def run(context: Any, kind: Any = rerun) -> Any:
     """Start, look until the update has ended, read back: as the engine does in three tasks."""
     assert kind.run(context) == StepWait()
-    context.watch.keep(watched=UpdateWatch("2026-11-23T00:00:00+00:00").as_dict())
+    context.watch.keep(StepNotes(watched=UpdateWatch(began="2026-11-23T00:00:00+00:00")))
     ended = kind.find_end(context)
     assert ended is not None
     return kind.go_on(context, ended)
@@ -90,7 +90,7 @@ def test_updates_of_attempts_that_failed_stay_known(context: Any) -> None:
     for _ in range(2):
         with pytest.raises(Refused):
             run(context)
-    result = {**context.step.result, **run(context)}
+    result = run(context).lay_over(context.step.result)
     assert (result["update_id"], started(result)) == ("u-3", ["u-1", "u-2", "u-3"])
 
 
@@ -99,8 +99,9 @@ OWN: dict[str, Any] = {"refresh_selection": ["t"]}
 
 def dies(context: Any, *, request: str = "") -> None:
     """An attempt that comes to its start and dies before it notes an update."""
-    asked = codec.to_json(StartRequest(selection=OWN, request_id=request, at=timezone.now().isoformat()))
-    context.watch.keep(newest_before=context.client.updates[0]["update_id"], asked=asked, unnoted=True)
+    asked = StartRequest(selection=OWN, request_id=request, at=timezone.now().isoformat())
+    before = context.client.updates[0]["update_id"]
+    context.watch.keep(UpdateResult(newest_before=before, asked=asked, unnoted=True))
 
 
 def created(request: str) -> list[dict[str, Any]]:
@@ -115,8 +116,8 @@ def test_an_update_that_was_started_by_an_attempt_that_died_is_noted_by_the_next
     context.client._start("p", **OWN)  # accepted, and the worker died here
     probed = rerun.probe(context.step)
     assert probed.outcome == "not_done"
-    assert probed.result is not None
-    assert started(probed.result) == ["u-1", "u-2"]
+    assert isinstance(probed.result, UpdateResult)
+    assert probed.result.started == ("u-1", "u-2")
     with pytest.raises(Refused):
         run(context)
     assert started(context.step.result) == ["u-1", "u-2"]
@@ -167,7 +168,7 @@ def test_an_update_of_which_nothing_proves_whose_it_is_is_a_person_s_to_judge(
         rerun.run(context)
     probed = rerun.probe(context.step)
     assert (unknown.value.code, probed.outcome) == ("whose_update", "unclear")
-    context.watch.keep(**(probed.result or {}))  # shown to a person, who lets the step begin again
+    context.watch.keep(probed.result)  # shown to a person, who lets the step begin again
     with pytest.raises(Refused):
         run(context)
     assert started(context.step.result) == ["u-1"]
@@ -183,7 +184,7 @@ def test_two_updates_that_may_be_the_step_s_own_are_a_person_s_to_judge(context:
 
 
 def test_an_attempt_of_a_version_that_noted_less_proves_nothing(context: Any) -> None:
-    context.watch.keep(newest_before="u-0")
+    context.watch.keep(UpdateResult(newest_before="u-0"))
     assert rerun.probe(context.step).outcome == "repeat"
     context.client.add("other", **OWN)
     assert rerun.probe(context.step).outcome == "unclear"

@@ -17,6 +17,7 @@ from recovery.workflow.steps import rerun, seed, verify
 from recovery.workflow.steps.base import StepWait
 from tests.factories.plans import plan_contents
 from tests.refusals import refused
+from tests.unit.workflow.steps_in_memory import StepInMemory
 
 CODE, HELPER, PUT_BACK = "/p/q.py", "/p/helper.py", "/else/old.py"
 OLD, NEW, HELP = b"old = 1\n", b"new = 2\n", b"help = 3\n"
@@ -99,10 +100,9 @@ PLAIN = SimpleNamespace(pipeline=SimpleNamespace(workspace=SimpleNamespace(has_s
 
 
 def context(client: Workspace, of: PlanBody, **result: Any) -> Any:
-    step = SimpleNamespace(result=dict(result), args={"refresh": ["c.s.t"]}, plan=None)
-    watch = SimpleNamespace(keep=lambda **values: step.result.update(values), guard=lambda: None)
+    step = StepInMemory(result=dict(result), args={"refresh": ["c.s.t"]})
     return SimpleNamespace(
-        step=step, watch=watch, contents=of, client=client, pipeline_id="p", flow=PLAIN, held_by="", run_noun="update",
+        step=step, watch=step, contents=of, client=client, pipeline_id="p", flow=PLAIN, held_by="", run_noun="update",
         log=lambda text: None,
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 from recovery.checkpoints import inspect_checkpoint, list_versions
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
+from recovery.contracts.results import SeedResult
 from recovery.errors import Refused, WrongUse
 from recovery.models import Recovery, Step
 from recovery.sources.replaying import ProcessedInput
@@ -87,14 +88,13 @@ def test_the_seed_stands_where_the_sealed_plan_says(
 ) -> None:
     context = claimed(row, **args)
     result = seed.run(context)
-    assert (result["version"], result["from_version"], result["offsets"]) == (1, 0, offsets)
+    assert (result.version, result.from_version, [*result.offsets]) == (1, 0, offsets)
     found = inspect_checkpoint(place(row))
     assert [s.offset_json for s in found.sources] == offsets
     assert found.findings == () or {f.code for f in found.findings} == {"SOURCE_KEPT"}
     probed = seed.probe(context.step)
     assert probed.outcome == "done"
-    assert probed.result is not None
-    assert probed.result["offsets"] == offsets
+    assert probed.result == result
     context.step.refresh_from_db()
     said = " ".join(text for _, text in context.step.log)
     moved = bool(args.get("starts"))
@@ -125,12 +125,10 @@ def crashed(row: Recovery, tmp_path: Path) -> Recovery:
 def test_where_nothing_was_committed_the_next_version_begins_with_batch_0(crashed: Recovery) -> None:
     context = claimed(crashed, action="begin", from_version=0, sources=[0, 1])
     result = seed.run(context)
-    told = [result[name] for name in ("version", "from_version", "last_committed", "last_planned", "offsets")]
-    assert told == [1, 0, None, None, []]
+    assert result == SeedResult(version=1, from_version=0, query_id=result.query_id)
     probed = seed.probe(context.step)
     assert probed.outcome == "done"
-    assert probed.result is not None
-    assert probed.result["query_id"] == result["query_id"]
+    assert probed.result == result
     assert [p.name for p in (Path(place(crashed)) / "1").iterdir()] == ["metadata"]
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts.measured import Measured
+from recovery.contracts.results import VerifyResult
 from recovery.errors import Denied, RepriseError, Unreachable
 from recovery.models import AuditEntry, Message, Recovery, ReviewItem, Step, Workspace
 from recovery.people.roles import Actor, Grant, Role
@@ -224,7 +226,7 @@ def test_a_worker_that_held_the_step_before_cannot_finish_it_afterwards() -> Non
     row = standing_at("verify", "unknown", evidence=[{"proven": True, "says": "Seen."}], fence=3)
     stale = row.steps.get(kind="verify")
     skip(row)
-    engine.finish(stale, {"measured": {"verified": True}})
+    engine.finish(stale, VerifyResult(measured=Measured(verified=True)))
     row.refresh_from_db()
     assert (row.state, row.measured) == ("unproven", {})
 

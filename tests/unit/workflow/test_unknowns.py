@@ -73,7 +73,7 @@ def test_every_question_is_asked_and_what_does_not_answer_is_not_known(
 ) -> None:
     step = probed(monkeypatch, stuck, "unclear", saw(None, "Not read."))
 
-    probe = probing.newest_probe(step)
+    probe = step.notes.probe
     assert probe is not None
     assert {r.asked: r.proven for r in probe.readings} == dict.fromkeys(ProbeQuestion) | {
         ProbeQuestion.WORKER: True, ProbeQuestion.LOCK: True,
@@ -88,7 +88,7 @@ def test_a_probe_that_could_not_ask_is_no_end_of_asking(monkeypatch: pytest.Monk
     engine.probe_step(stuck.pk, stuck.fence)
     stuck.refresh_from_db()
     assert stuck.evidence[0]["proven"] is None
-    assert probing.newest_probe(stuck).following  # type: ignore[union-attr]
+    assert stuck.notes.probe.following  # type: ignore[union-attr]
 
 
 def test_it_reads_again_when_it_is_due_and_not_before(
@@ -101,7 +101,7 @@ def test_it_reads_again_when_it_is_due_and_not_before(
     monkeypatch.setattr(probing.timezone, "now", lambda: later)
     tasks.reap()
     assert ("probe_step", step.pk) in sent
-    assert probing.newest_probe(probed(monkeypatch, step, "unclear", saw(None, "Not read."))).number == 2  # type: ignore[union-attr]
+    assert probed(monkeypatch, step, "unclear", saw(None, "Not read.")).notes.probe.number == 2  # type: ignore[union-attr]
     # what did not change is one row of the audit log, however often it is read
     assert AuditEntry.objects.filter(action="step.probe").count() == 1
 
@@ -114,7 +114,7 @@ def test_where_everything_answered_nothing_is_read_again(
     )
     monkeypatch.setattr(probe_questions, "QUESTIONS", (gone,))
     step = probed(monkeypatch, stuck, "not_done", saw(True, "No update was started."))
-    assert probing.newest_probe(step).following == ""  # type: ignore[union-attr]
+    assert step.notes.probe.following == ""  # type: ignore[union-attr]
 
 
 def test_its_update_is_stopped_and_then_it_is_read_what_it_did(
@@ -145,14 +145,14 @@ def test_its_update_is_stopped_and_then_it_is_read_what_it_did(
         ("refresh", {"update_id": "u-1"}, "u-1"),
         ("verify", {"further": "u-1"}, "u-1"),
         ("verify", {"further": None}, ""),
-        ("activate", {"update_id": "u-1"}, ""),
+        ("seed", {"update_id": "u-1"}, ""),
     ],
 )
 def test_the_update_of_every_step_that_starts_one_can_be_stopped(
     stuck: Step, kind: str, result: dict[str, Any], found: str
 ) -> None:
     stuck.kind, stuck.result = kind, result
-    assert unknowns.update_of(stuck) == found
+    assert unknowns.find_unknown_update(stuck) == found
 
 
 def test_the_wish_to_stop_ends_with_what_came_of_it_whatever_that_was(stuck: Step) -> None:
@@ -183,7 +183,7 @@ def test_a_statement_is_kept_with_its_name_through_every_further_probe(
     unknowns.say_known(recovery_id=stuck.recovery_id, says=" Powered  off. ", by=RESPONDER)
     step = probed(monkeypatch, stuck, "unclear", saw(None, "Not read."))
 
-    (said,) = unknowns.statements(step)
+    (said,) = step.notes.statements
     assert (said.by, said.says) == ("responder", "Powered off.")
     assert step.state == "unknown"
     entry = AuditEntry.objects.get(action="step.statement")
@@ -205,7 +205,11 @@ def test_a_word_lets_a_person_go_on_where_the_probe_has_not_answered(stuck: Step
         ({"evidence": []}, False, True),
         ({"evidence": [{"proven": None, "says": "Not read."}]}, True, True),
         ({"evidence": [{"proven": True, "says": "It ended."}]}, True, False),
-        ({"evidence": [], "result": {"statements": [{}]}}, True, True),
+        (
+            {"evidence": [], "result": {"statements": [{"by": "ada", "at": "", "says": "It is off."}]}},
+            True,
+            True,
+        ),
         ({"evidence": [], "state": "failed"}, True, True),
     ],
 )

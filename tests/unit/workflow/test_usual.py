@@ -39,7 +39,7 @@ def test_steps_of_this_flow_say_more_than_those_of_the_workspace() -> None:
     ended(mine, "rerun", 8)
     ended(other, "rerun", 90)
     ended(other, "verify", 3)
-    ended(other, "seed", 3, result={"skipped": "ada"})
+    ended(other, "seed", 3, result={"skipped": {"by": "ada"}})
     usual = usual_steps(mine.flow)
     assert set(usual) == {"rerun", "verify"}
     assert (usual["rerun"].seconds, usual["rerun"].times, usual["rerun"].of) == (6.5, 2, UsualOf.FLOW)

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts.results import UpdateResult
 from recovery.errors import OutcomeUnknown, Refused, Unreachable
 from recovery.models import Recovery, Step
 from recovery.pipelines.errors import ApiError
 from recovery.workflow import engine, tasks, watches
 from recovery.workflow.steps.base import StepWait
-from recovery.workflow.watches import UpdateWatch
+from recovery.workflow.watches import read_watch
 from tests.unit.workflow.rows import plan, recovery
 
 pytestmark = pytest.mark.django_db
@@ -56,9 +57,10 @@ def waiting(monkeypatch: pytest.MonkeyPatch, bell: Bell, committing: Any) -> Cal
             SECONDS=600,
             run=lambda context: StepWait(),
             find_end=find_end,
-            go_on=lambda context, end: {"end": end},
+            go_on=lambda context, end: UpdateResult(state=end),
         )
-        monkeypatch.setattr(engine, "KINDS", {**engine.KINDS, "rerun": kind})
+        for kinds in ("KINDS", "WAITING_KINDS"):
+            monkeypatch.setattr(engine, kinds, {**getattr(engine, kinds), "rerun": kind})
         row = recovery(state="running")
         plan(row, "rerun", "verify")
         step = row.steps.get(kind="rerun")
@@ -105,7 +107,7 @@ def test_looks_go_on_until_it_has_ended_and_a_worker_then_reads_back(
     with committing(execute=True):
         engine.go_on_with_step(step.pk, fence)
     step.refresh_from_db()
-    assert (step.state, step.result["end"], step.fence, step.look_at) == (
+    assert (step.state, step.result["state"], step.fence, step.look_at) == (
         "done",
         "COMPLETED",
         fence + 1,
@@ -171,11 +173,11 @@ def test_an_api_that_does_not_answer_is_asked_again_and_nothing_is_failed(
     waiting: Any, bell: Bell, committing: Any, silence: Exception
 ) -> None:
     step = look(waiting(iter([silence, silence, None])), committing)
-    since = UpdateWatch.of(step).silent_since
+    since = read_watch(step).silent_since
     look(step, committing)
-    assert (step.state, UpdateWatch.of(step).silent_since == since != "") == ("running", True)
+    assert (step.state, read_watch(step).silent_since == since != "") == ("running", True)
     assert len(step.log) == 1, "said once, not at every look"
-    assert UpdateWatch.of(look(step, committing)).silent_since == ""
+    assert read_watch(look(step, committing)).silent_since == ""
 
 
 def test_after_a_long_silence_the_step_is_unknown_and_probed_and_never_failed(
@@ -209,7 +211,7 @@ def test_looks_are_frequent_at_first_and_rarer_later(
 ) -> None:
     step = waiting(iter([None]))
     began = (timezone.now() - timedelta(minutes=minutes)).isoformat()
-    Step.objects.filter(pk=step.pk).update(result={"watched": UpdateWatch(began).as_dict()})
+    Step.objects.filter(pk=step.pk).update(result={"watched": {"began": began}})
     look(step, committing)
     assert step.look_at is not None
     assert abs((step.look_at - timezone.now()).total_seconds() - seconds) < 0.4
