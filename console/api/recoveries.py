@@ -152,12 +152,12 @@ def describe_votes(recovery: Recovery, plan: Plan) -> ApprovalState | None:
 
 def describe_recovery(recovery: Recovery) -> dict[str, Any]:
     """Its state, steps and proof, the sealed plan with its votes, and how far a sealing is."""
-    sealed, sealing = plan_of(recovery), recovery.chosen.sealing
+    sealed, sealing = plan_of(recovery), codec.to_set_json(recovery.chosen.sealing)
     return {
         **by_hand.summary(recovery),
         "flow": recovery.flow.name,
-        "sealing": sealing.model_dump(mode="json", include={"status", "problem", "code", "costs"})
-        if sealing.status
+        "sealing": {name: sealing.get(name) for name in ("status", "problem", "code", "costs")}
+        if sealing
         else None,
         "plan": by_hand.planned(recovery, sealed) if sealed else None,
         "approvals": describe_votes(recovery, sealed) if sealed else None,
