@@ -179,7 +179,7 @@ def report(recovery: Recovery, by: Actor) -> Report:
     plan = plan_of(recovery) or recovery.plans.order_by("-pk").first()
     contents = plan.contents if plan else None
     proof, flow = recovery.proof, recovery.flow
-    told, more = _entries(recovery, by)
+    entries, more = _entries(recovery, by)
     steps = list(recovery.steps.order_by("ordinal"))
     glass = recovery.glasses.order_by("-pk").first()
     return Report(
@@ -215,7 +215,7 @@ def report(recovery: Recovery, by: Actor) -> Report:
         statements=tuple(said for s in steps for said in s.notes.statements),
         votes=_votes(plan),
         broken_glass=f"{glass.by}: {glass.reason}" if glass else None,
-        entries=told,
+        entries=entries,
         more_entries=more,
     )
 
@@ -280,13 +280,13 @@ def _votes(plan: Plan | None) -> tuple[ReportedVote, ...]:
 def _entries(recovery: Recovery, by: Actor) -> tuple[tuple[ReportedAuditEntry, ...] | None, bool]:
     if not by.may(Right.READ_AUDIT):
         return None, False
-    found = AuditEntry.objects.filter(filter_entries(by), recovery=recovery.label).order_by("seq")
-    rows = list(found.defer("before", "after")[: MOST_ENTRIES + 1])
-    told = tuple(
+    kept = AuditEntry.objects.filter(filter_entries(by), recovery=recovery.label).order_by("seq")
+    rows = list(kept.defer("before", "after")[: MOST_ENTRIES + 1])
+    entries = tuple(
         ReportedAuditEntry(e.seq, e.at.isoformat(), e.actor, e.action, e.outcome, e.says)
         for e in rows[:MOST_ENTRIES]
     )
-    return told, len(rows) > MOST_ENTRIES
+    return entries, len(rows) > MOST_ENTRIES
 
 
 def _step(step: Any) -> ReportedStep:

@@ -79,8 +79,8 @@ def _checkpoint(context: Context) -> KeptCheckpoint:
 
 
 def _read_back(step: Step, sealed: Mapping[str, str]) -> None:
-    found = {path: hashlib.sha256(content).hexdigest() for path, content in kept(step).items()}
-    if found != dict(sealed):
+    read = {path: hashlib.sha256(content).hexdigest() for path, content in kept(step).items()}
+    if read != dict(sealed):
         raise Refused("The backup does not read back as it was written. Run this step again.")
 
 
