@@ -20,8 +20,6 @@ class SinkReport:
     earliest: int | None = None
     #: file sink (`_spark_metadata`): batch id -> data files that it added
     batches: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    #: a Delta table does under the query's id alone; None: not known
-    absorbs_repeats: bool | None = False
     findings: tuple[Finding, ...] = ()
     #: file sink: changes with every batch
     fingerprint: str = ""

@@ -3,13 +3,10 @@
 Source: FileStreamSink.addBatch skips, without a word, every batch whose id is not above the log's newest.
 """
 
-from recovery.checkpoints import sinklog
-from recovery.checkpoints.report import Finding
 from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import (
     PlannedStart,
-    SinkBatchMemory,
     StartRisk,
     count_repeated,
     in_words,
@@ -17,40 +14,18 @@ from recovery.sinks.kinds import (
     judge_skips,
     passed_over,
 )
-from recovery.sources.base import Precision
 
 KIND = "files"
 TABLE = COMPARED = True
 
 
-def next_batch_finding(report: SinkReport, next_batch: int) -> Finding | None:
-    """What goes wrong when a checkpoint writes `next_batch` first; None: it fits, or not known."""
-    return sinklog.explain_batch_misfit(report.head, next_batch) if report.kind == "files" else None
+def explain_at_least_once(report: SinkReport) -> str:
+    return ""
 
 
-def several_writers(table: str, flows: dict[str, str]) -> Finding | None:
-    """The finding for a file table that more than one flow writes. `flows`: flow name -> its table."""
-    return sinklog.several_writers(table, flows)
-
-
-def facts_of(report: SinkReport) -> SinkReport:
-    """The report says all."""
-    return report
-
-
-def describe_memory(facts: SinkReport) -> SinkBatchMemory:
-    """The numbers of batches in its log, whichever query wrote them."""
-    has = "no batch yet" if facts.head is None else f"batch {facts.head}"
-    return SinkBatchMemory(
-        f"The table's log has {has}; a batch that is not newer is passed over, whatever rows it carries.",
-        False,
-        Precision.EXACT,
-    )
-
-
-def judge_risk(start: PlannedStart, facts: SinkReport) -> StartRisk:
+def judge_risk(start: PlannedStart, report: SinkReport) -> StartRisk:
     """Batches up to the head vanish, under any query id; a number beyond the next one breaks the table."""
-    head = facts.head
+    head = report.head
     if start.repeats(head):
         return StartRisk(
             Amount(value=0), f"Batch {head} is run again and passed over by the table, which has it."

@@ -12,7 +12,6 @@ from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import (
     PlannedStart,
-    SinkBatchMemory,
     StartRisk,
     count_repeated,
     in_words,
@@ -20,7 +19,6 @@ from recovery.sinks.kinds import (
     judge_skips,
     passed_over,
 )
-from recovery.sources.base import Precision
 
 KIND = "foreach_batch"
 TABLE = COMPARED = False  # what the code writes to is its own affair
@@ -42,38 +40,28 @@ class ForeachBatchFacts:
     computes_first: bool = False
 
 
-def facts_of(report: SinkReport) -> ForeachBatchFacts:
+def _facts_of(report: SinkReport) -> ForeachBatchFacts:
     """What was seen of the code; nothing, where not read."""
     return report.facts if isinstance(report.facts, ForeachBatchFacts) else ForeachBatchFacts()
 
 
-def describe_memory(facts: ForeachBatchFacts) -> SinkBatchMemory:
-    """By txnAppId, or nothing; None where the code was not read."""
-    others = (
-        f" It also does, again with each repeat: {', '.join(facts.side_effects)}."
-        if facts.side_effects
-        else ""
-    )
-    if facts.txn_app_id is None:
-        return SinkBatchMemory(
-            f"The function gives no txnAppId: a batch that comes again is written again.{others}",
-            False if facts.every_write_guarded is not None or facts.side_effects else None,
-            Precision.AT_LEAST_ONCE,
-        )
+def explain_at_least_once(report: SinkReport) -> str:
+    facts = _facts_of(report)
+    if facts.txn_app_id is not None and facts.every_write_guarded and not facts.side_effects:
+        return ""
     has = "nothing yet" if facts.head is None else f"batch {facts.head}"
-    sure = facts.every_write_guarded is True and not facts.side_effects
-    absorbs = (
-        True if sure else None if facts.every_write_guarded is None and not facts.side_effects else False
+    memory = (
+        "The function gives no txnAppId: a batch that comes again is written again."
+        if facts.txn_app_id is None
+        else f"The table has {has} for txnAppId {facts.txn_app_id}, and skips what is not newer."
     )
-    return SinkBatchMemory(
-        f"The table has {has} for txnAppId {facts.txn_app_id}, and skips what is not newer.{others}",
-        absorbs,
-        Precision.EXACT if sure else Precision.AT_LEAST_ONCE,
-    )
+    effects = ", ".join(facts.side_effects)
+    return f"{memory} It also does, again with each repeat: {effects}." if effects else memory
 
 
-def judge_risk(start: PlannedStart, facts: ForeachBatchFacts) -> StartRisk:
+def judge_risk(start: PlannedStart, report: SinkReport) -> StartRisk:
     """Batches that vanish under the code's own id; else everything that is read again."""
+    facts = _facts_of(report)
     if facts.txn_app_id is not None and facts.head is not None:
         gone = passed_over(facts.head, start)
         if start.repeats(facts.head):

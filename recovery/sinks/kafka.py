@@ -8,15 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import (
-    PlannedStart,
-    SinkBatchMemory,
-    StartRisk,
-    count_repeated,
-    in_words,
-    is_nothing,
-)
-from recovery.sources.base import Precision
+from recovery.sinks.kinds import PlannedStart, StartRisk, count_repeated, in_words, is_nothing
 
 KIND = "kafka"
 TABLE, COMPARED = False, True  # its records are known by offsets; see recovery/spark/topics.py
@@ -46,19 +38,14 @@ def facts_of(report: SinkReport) -> KafkaSinkFacts:
     return report.facts if isinstance(report.facts, KafkaSinkFacts) else KafkaSinkFacts()
 
 
-def describe_memory(facts: KafkaSinkFacts) -> SinkBatchMemory:
-    """Nothing."""
-    return SinkBatchMemory(
-        "Kafka remembers nothing of Spark's batches: a row that is sent twice is there twice.",
-        False,
-        Precision.AT_LEAST_ONCE,
-    )
+def explain_at_least_once(report: SinkReport) -> str:
+    return "Kafka remembers nothing of Spark's batches: a row that is sent twice is there twice."
 
 
-def judge_risk(start: PlannedStart, facts: KafkaSinkFacts) -> StartRisk:
+def judge_risk(start: PlannedStart, report: SinkReport) -> StartRisk:
     """Everything that is read again is sent again."""
-    rows = count_repeated(start)
-    where = f" in {', '.join(facts.topics)}" if facts.topics else ""
+    rows, topics = count_repeated(start), facts_of(report).topics
+    where = f" in {', '.join(topics)}" if topics else ""
     if is_nothing(rows):
         return StartRisk(
             rows, f"Nothing is sent again{where}. A task that Spark tries again may still repeat its rows."

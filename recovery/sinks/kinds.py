@@ -2,26 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypedDict, TypeVar
+from typing import Protocol, TypedDict
 
 from recovery.contracts.amounts import Amount, Bound, joint_bound, may_happen
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import Distance, InputFile, Precision
+from recovery.sources.base import Distance, InputFile
 from recovery.sources.comparing import ZERO, count_noun
-
-F = TypeVar("F")
-
-
-@dataclass(frozen=True)
-class SinkBatchMemory:
-    """What a sink keeps of the batches that it took."""
-
-    #: one sentence for people
-    says: str
-    #: a batch that comes again changes nothing; None: not known
-    absorbs_repeats: bool | None
-    #: what reaches the sink with a sound checkpoint when a batch is tried again: exactly once, or at least once
-    guarantee: Precision
 
 
 @dataclass(frozen=True)
@@ -74,23 +60,21 @@ class EmptyReset(TypedDict):
     doubled: tuple[InputFile, ...]
 
 
-class SinkKind(Protocol[F]):
-    """Functions of a module, `recovery/sinks/<kind>.py`. Pure; `F` are the facts that it needs, frozen values.
+class SinkKind(Protocol):
+    """What the module of a kind answers, `recovery/sinks/<kind>.py`. Pure.
 
     `TABLE`: Spark reads it as a table, which a full refresh empties. `COMPARED`: the rows that an update wrote can be
-    distinguished from those before, so that they can be compared with what was expected. `facts_of`: the facts that a
-    report holds, with what is not known left open.
+    distinguished from those before, so that they can be compared with what was expected.
     """
 
     KIND: str
     TABLE: bool
     COMPARED: bool
 
-    def facts_of(self, report: SinkReport) -> F: ...
+    def explain_at_least_once(self, report: SinkReport) -> str:
+        """Why rows that are written again may be there twice, as a sentence; "": a tried batch is there once."""
 
-    def describe_memory(self, facts: F) -> SinkBatchMemory: ...
-
-    def judge_risk(self, start: PlannedStart, facts: F) -> StartRisk: ...
+    def judge_risk(self, start: PlannedStart, report: SinkReport) -> StartRisk: ...
 
 
 def count_repeated(start: PlannedStart, *, held: bool | None = None) -> Amount | None:

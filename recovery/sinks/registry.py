@@ -1,34 +1,11 @@
 """Which module answers for which kind of sink. Pure."""
 
-from typing import Any
-
-from recovery.sinks import (
-    auto_cdc,
-    delta,
-    files,
-    foreach_batch,
-    iceberg,
-    kafka,
-    materialized_view,
-    several_flows,
-    unknown,
-)
+from recovery.sinks import delta, files, foreach_batch, kafka, unknown
 from recovery.sinks.kinds import SinkKind
 
-KINDS: tuple[SinkKind[Any], ...] = (
-    files,
-    delta,
-    iceberg,
-    kafka,
-    foreach_batch,
-    auto_cdc,
-    materialized_view,
-    several_flows,
-    unknown,
-)
-BY_NAME = {kind.KIND: kind for kind in KINDS}
+BY_NAME: dict[str, SinkKind] = {kind.KIND: kind for kind in (files, delta, kafka, foreach_batch, unknown)}
 
 
-def sink_kind_of(kind: str) -> SinkKind[Any]:
+def sink_kind_of(kind: str) -> SinkKind:
     """The module of a kind; `unknown` for a name that none has."""
     return BY_NAME.get(kind, unknown)

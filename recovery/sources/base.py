@@ -203,26 +203,35 @@ class SourceFacts:
         return self.start.offset_json if self.start else self.position.offset_json
 
 
-class SourceKind(Protocol[F_contra]):
-    """What the module of a kind answers, `recovery/sources/<kind>.py`. Pure.
+class SourceKind(Protocol):
+    """What every kind answers of its offset lines. Pure. A line that cannot be read raises Malformed."""
 
-    `F` are frozen facts that `live/<kind>.py` fetched, with the time of asking in ms. An unreadable offset line raises
-    Malformed (checkpoints.formats); a wish out of bounds raises Refused and names the bounds.
-    """
+    @property
+    def KIND(self) -> str: ...
 
-    KIND: str
-    #: what is counted in it, for people
-    UNIT: str
+    @property
+    def UNIT(self) -> str:
+        """What is counted in it, for people."""
 
     @property
     def CAN(self) -> Sequence[str]:
-        """The fields of `StartChoice` that `find_position` answers; it raises Refused for the others."""
+        """The fields of `StartChoice` by which a start can be chosen."""
 
     def list_parts(self, offset_json: str | None) -> tuple[PositionPart, ...]: ...
 
     def label_position(self, offset_json: str | None) -> str: ...
 
     def compare_positions(self, before: str | None, after: str | None) -> tuple[PartChange, ...]: ...
+
+    def find_empty_start(self, options: Mapping[str, Any], facts: Any) -> EmptyStart: ...
+
+
+class PositionedSource(SourceKind, Protocol[F_contra]):
+    """What the module of a kind answers whose system is asked, `recovery/sources/<kind>.py`.
+
+    `F` are frozen facts that `live/<kind>.py` fetched, with the time of asking in ms. `find_position` raises Refused
+    for a wish out of bounds, and names the bounds.
+    """
 
     def measure_distance(self, start: str | None, end: str | None, facts: F_contra) -> Distance: ...
 
@@ -233,5 +242,3 @@ class SourceKind(Protocol[F_contra]):
     def find_position(
         self, wanted: StartChoice, committed: str | None, facts: F_contra
     ) -> StartCandidate: ...
-
-    def find_empty_start(self, options: Mapping[str, Any], facts: F_contra | None) -> EmptyStart: ...

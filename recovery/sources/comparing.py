@@ -6,16 +6,7 @@ from typing import Any
 
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources.base import (
-    Distance,
-    EmptyStart,
-    PartChange,
-    PartMove,
-    PositionPart,
-    Precision,
-    StartCandidate,
-    StartChoice,
-)
+from recovery.sources.base import Distance, EmptyStart, PartChange, PartMove, PositionPart, StartChoice
 
 NOTHING_READ = "nothing read yet"
 ZERO = Distance(rows=Amount(value=0), files=Amount(value=0), bytes=Amount(value=0), seconds=Amount(value=0))
@@ -55,29 +46,6 @@ def by_number(before: str | None, after: str | None) -> PartMove:
 def by_equality(before: str | None, after: str | None) -> PartMove:
     """Values that only their source can put in order: equal, or not known here."""
     return PartMove.SAME if before == after else PartMove.UNCLEAR
-
-
-def build_candidate(
-    offset_json: str,
-    label: str,
-    changes: tuple[PartChange, ...],
-    between: Distance,
-    *,
-    precision: Precision = Precision.EXACT,
-    fallbacks: Mapping[str, str] | None = None,
-) -> StartCandidate:
-    """A position of a source with one part, `between` away: lost on the way forward, read again on the way back."""
-    moved = {c.moved for c in changes}
-    unclear = not moved <= {PartMove.SAME, PartMove.FORWARD, PartMove.BACK}
-    return StartCandidate(
-        offset_json=offset_json,
-        label=label,
-        precision=precision,
-        lost=Distance() if unclear else between if PartMove.FORWARD in moved else ZERO,
-        reread=Distance() if unclear else between if PartMove.BACK in moved else ZERO,
-        changes=changes,
-        fallbacks=dict(fallbacks or {}),
-    )
 
 
 def find_empty_start(options: Mapping[str, Any], facts: object) -> EmptyStart:

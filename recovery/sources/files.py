@@ -17,7 +17,6 @@ from typing import Any
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Amount, Bound
-from recovery.sources import unknown
 from recovery.sources.base import (
     Distance,
     EmptyStart,
@@ -248,8 +247,6 @@ def source_facts(
     `processed` is in the order in which Spark did read, `waiting` in the order in which it will; a file that it will
     read a second time is in both. What it never takes is `ignored`.
     """
-    if progress.kind != "files":
-        return unknown.source_facts(progress, location=location, max_files_per_trigger=max_files_per_trigger)
     listed = {f.path: f for f in listing}
     done = facts_of(replace(progress, planned=Entries()), listing, options=options)
     read = list(done.entries)

@@ -3,7 +3,7 @@
 from recovery.checkpoints import batch_descriptions
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceProgress
-from recovery.sources import files, registry, unparsed_offsets
+from recovery.sources import files, registry, unasked
 
 
 def label_position(kind: str, offset_json: str | None) -> str:
@@ -14,7 +14,7 @@ def label_position(kind: str, offset_json: str | None) -> str:
     try:
         return module.label_position(offset_json)
     except Malformed:
-        return unparsed_offsets.label_position(offset_json)
+        return unasked.UNKNOWN.label_position(offset_json)
 
 
 def describe_progress(progress: SourceProgress) -> str:

@@ -20,7 +20,7 @@ from recovery.contracts.positions import (
     ShownRetention,
     ShownSource,
 )
-from recovery.sources import labels, position_requests, registry, unparsed_offsets
+from recovery.sources import labels, position_requests, registry, unasked
 from recovery.sources.base import (
     Distance,
     PartChange,
@@ -67,7 +67,7 @@ def read_sources(stored: Iterable[Mapping[str, object]]) -> tuple[ShownSource, .
 
 
 def _show_place(kind: str, offset_json: str | None, label: str) -> ShownPlace:
-    parts = _read_or_plain(registry.source_kind_of(kind).list_parts, unparsed_offsets.list_parts, offset_json)
+    parts = _read_or_plain(registry.source_kind_of(kind).list_parts, unasked.UNKNOWN.list_parts, offset_json)
     return ShownPlace(
         label=label or labels.label_position(kind, offset_json),
         offset_json=offset_json,
@@ -89,7 +89,7 @@ def _list_changes(facts: SourceFacts) -> Sequence[PartChange]:
     if facts.start is not None:
         return facts.start.changes
     line, module = facts.position.offset_json, registry.source_kind_of(facts.position.kind)
-    return _read_or_plain(module.compare_positions, unparsed_offsets.compare_positions, line, line)
+    return _read_or_plain(module.compare_positions, unasked.UNKNOWN.compare_positions, line, line)
 
 
 def _show_change(change: PartChange) -> MovedPart:

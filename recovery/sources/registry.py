@@ -1,51 +1,18 @@
-"""Which module answers for which kind of source. Pure.
+"""Which module or value answers for which kind of source. Pure.
 
-A kind's name is that of `checkpoints.report.SourceProgress.kind` where an offset line tells it; a Python data source
+A kind's name is that of `checkpoints.report.SourceProgress.kind` where an offset line shows it; a Python data source
 and Auto Loader's older shapes are known by the reader's format.
 """
 
-from collections.abc import Callable
 from typing import Any
 
-from recovery.sources import (
-    auto_loader,
-    delta,
-    files,
-    iceberg,
-    kafka,
-    kinesis,
-    pubsub,
-    python,
-    rate,
-    rate_micro_batch,
-    unknown,
-)
-from recovery.sources.base import SourceKind
+from recovery.sources import delta, files, iceberg, kafka, unasked
+from recovery.sources.base import PositionedSource, SourceKind
 
-KINDS: tuple[SourceKind[Any], ...] = (
-    files,
-    kafka,
-    delta,
-    iceberg,
-    rate,
-    rate_micro_batch,
-    python,
-    auto_loader,
-    kinesis,
-    pubsub,
-    unknown,
-)
-BY_NAME = {kind.KIND: kind for kind in KINDS}
-#: kinds that no one is asked about -> the facts to judge them by
-UNASKED: dict[str, Callable[[], Any]] = {
-    rate.KIND: rate.RateFacts,
-    rate_micro_batch.KIND: rate_micro_batch.RateMicroBatchFacts,
-    python.KIND: python.PythonSourceFacts,
-    auto_loader.KIND: auto_loader.AutoLoaderFacts,
-    kinesis.KIND: kinesis.KinesisFacts,
-    pubsub.KIND: pubsub.PubSubFacts,
-    unknown.KIND: unknown.UnknownSourceFacts,
-}
+#: kinds whose systems are asked, and at whose positions a stream can start
+POSITIONED: dict[str, PositionedSource[Any]] = {files.KIND: files, kafka.KIND: kafka, delta.KIND: delta}
+UNASKED = {kind.KIND: kind for kind in unasked.KINDS}
+BY_NAME: dict[str, SourceKind] = {**POSITIONED, iceberg.KIND: iceberg, **UNASKED}
 
 # DataStreamReader.format -> kind; a table that is named alone has no format of its own.
 FORMATS = {
@@ -62,9 +29,9 @@ FORMATS = {
 }
 
 
-def source_kind_of(kind: str) -> SourceKind[Any]:
-    """The module of a kind; `unknown`, which keeps every line as it is, for a name that none has."""
-    return BY_NAME.get(kind, unknown)
+def source_kind_of(kind: str) -> SourceKind:
+    """What answers for a kind; `unknown`, which keeps every line as it is, for a name that none has."""
+    return BY_NAME.get(kind, unasked.UNKNOWN)
 
 
 def kind_of_format(reader_format: str) -> str:

@@ -12,7 +12,7 @@ from recovery.contracts.positions import (
     PositionChange,
     ReadableInput,
 )
-from recovery.sources import files, labels, position_view, registry, unknown
+from recovery.sources import files, labels, position_view, registry, unasked
 from recovery.sources.base import InputFile, PartChange, PartMove, SourceFacts, SourceRetention
 from recovery.sources.comparing import ZERO, count_noun
 from recovery.strategies.base import Facts
@@ -89,7 +89,7 @@ def _changes(source: SourceFacts) -> Sequence[PartChange]:
     try:
         return registry.source_kind_of(source.position.kind).compare_positions(line, line)
     except Malformed:
-        return unknown.compare_positions(line, line)
+        return unasked.UNKNOWN.compare_positions(line, line)
 
 
 def _next_file(facts: Facts, source: SourceFacts, anew: bool) -> NextInput:

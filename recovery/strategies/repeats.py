@@ -1,14 +1,8 @@
 """Repeats of a key that the code lets pass: whether the sink can be asked for them by that key. Pure."""
 
-from typing import Final
-
 from recovery.contracts.amounts import Bound, RowAmount, joint_bound
-from recovery.sinks import auto_cdc, materialized_view
 from recovery.strategies import sinks, state_rows
 from recovery.strategies.base import Facts
-
-MERGED: Final = frozenset({auto_cdc.KIND, materialized_view.KIND})
-"""Kinds of sinks that hold a key once, however often it is written."""
 
 
 def are_told_by_key(facts: Facts) -> bool:
@@ -29,7 +23,7 @@ def with_those_of_steps(facts: Facts, counted: RowAmount) -> RowAmount:
 
 
 def _with_unstopped(facts: Facts, counted: RowAmount) -> RowAmount:
-    if not facts.drops_dedupe or facts.sink.kind in MERGED:
+    if not facts.drops_dedupe:
         return counted
     why = f"{counted.why} A dropDuplicates of the code goes: how many rows come that repeat one is not known."
     least = Bound.AT_LEAST if counted.rows == 0 else joint_bound((counted.bound, Bound.AT_LEAST))

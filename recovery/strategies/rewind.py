@@ -245,8 +245,8 @@ def _lost(facts: Facts) -> RowAmount:
 
 def _from_the_first(source: SourceFacts) -> bool:
     """Whether the source starts with the first row that it ever had."""
-    kind = registry.source_kind_of(source.position.kind)
-    if source.facts is None:
+    kind = registry.POSITIONED.get(source.position.kind)
+    if kind is None or source.facts is None:
         return False
     try:
         first = kind.find_position(StartChoice(earliest=True), source.position.offset_json, source.facts)

@@ -1,7 +1,6 @@
 """What a plan says of its sink: what a start doubles there, what would vanish, what can be measured afterwards."""
 
 from dataclasses import replace
-from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.table_progress import reconcile_report
@@ -10,7 +9,7 @@ from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sinks import foreach_batch, registry
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import PlannedStart, SinkKind, StartRisk, in_words, is_nothing
-from recovery.sources.base import Distance, Precision
+from recovery.sources.base import Distance
 from recovery.sources.comparing import ZERO, count_noun
 from recovery.strategies.base import Facts
 from recovery.strategies.sources import distance_of, nothing
@@ -59,14 +58,10 @@ def is_table(facts: Facts) -> bool:
 
 def at_least_once(facts: Facts) -> bool:
     """Whether no one can promise that a row which is written again is there once."""
-    kind = _writer(facts.sink)
-    return kind.describe_memory(kind.facts_of(facts.sink)).guarantee in (
-        Precision.AT_LEAST_ONCE,
-        Precision.UNKNOWN,
-    )
+    return bool(_writer(facts.sink).explain_at_least_once(facts.sink))
 
 
-def _writer(sink: SinkReport) -> SinkKind[Any]:
+def _writer(sink: SinkReport) -> SinkKind:
     """What decides which batches are written: the sink, or the function of foreachBatch, whatever table it writes."""
     return foreach_batch if sink.by_function else registry.sink_kind_of(sink.kind)
 
@@ -104,8 +99,7 @@ def anew(facts: Facts) -> PlannedStart:
 
 def judge_risk(facts: Facts, of: PlannedStart) -> StartRisk:
     """What such a start does to the rows in this flow's sink."""
-    kind = _writer(facts.sink)
-    return kind.judge_risk(of, kind.facts_of(facts.sink))
+    return _writer(facts.sink).judge_risk(of, facts.sink)
 
 
 def block(facts: Facts, of: PlannedStart) -> Blocker | None:
@@ -202,14 +196,12 @@ def _run_too(facts: Facts) -> tuple[Finding, ...]:
 
 
 def _repeats(facts: Facts, found: StartRisk) -> tuple[Finding, ...]:
-    if at_least_once(facts):
-        kind = _writer(facts.sink)
+    if why := _writer(facts.sink).explain_at_least_once(facts.sink):
         return (
             Finding(
                 "SINK_AT_LEAST_ONCE",
                 Severity.WARNING,
-                f"{kind.describe_memory(kind.facts_of(facts.sink)).says} At-least-once. {found.says} "
-                f"At risk: {in_words(found.doubled)}.",
+                f"{why} At-least-once. {found.says} At risk: {in_words(found.doubled)}.",
                 found.do or "Let those who read it drop repeats by a key of the row.",
             ),
         )

@@ -6,10 +6,10 @@ from typing import Final
 from recovery.checkpoints.location_checks import find_shared_locations
 from recovery.checkpoints.queryids import find_shared_ids, read_query_id
 from recovery.checkpoints.report import Finding
+from recovery.checkpoints.sinklog import several_writers
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
 from recovery.pipelines.losses import is_of_files
-from recovery.sinks.files import several_writers
 from recovery.workflow.places import checkpoint_of
 
 ASKED: Final = 50

@@ -39,7 +39,6 @@ def read_table_report(location: str, *, query_id: str | None, now_ms: int | None
         head=sink.heads.get(query_id) if query_id else None,
         earliest=min(sink.batches, default=None),
         batches=dict(sink.batches),
-        absorbs_repeats=True,
         fingerprint=hashlib.sha256(fingerprint_text.encode()).hexdigest(),
         heads=dict(sink.heads),
         forgotten=sink.forgotten.get(query_id) if query_id else None,

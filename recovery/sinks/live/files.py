@@ -28,7 +28,6 @@ def read_table_report(location: str) -> SinkReport:
         head=log.head,
         earliest=log.earliest,
         batches={batch: tuple(decode_uri(p) for p in paths) for batch, paths in log.batches.items()},
-        absorbs_repeats=False,
         findings=log.findings,
         fingerprint=log.fingerprint,
         size_bytes=log.size_bytes,

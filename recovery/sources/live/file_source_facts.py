@@ -10,7 +10,7 @@ from typing import Any, Final
 from recovery.checkpoints.report import SourceProgress
 from recovery.errors import Unreachable
 from recovery.sources import file_facts
-from recovery.sources.base import InputFile, SourceKind, StartChoice
+from recovery.sources.base import InputFile, PositionedSource, StartChoice
 from recovery.sources.live import files as live_files
 
 NO_PLACE: Final = "The code does not show where this source reads from, so it was not looked up."
@@ -55,7 +55,7 @@ def facts_of_files(
     return file_facts.facts_of(progress, listed, asked_ms=now_ms(), options=options_of(described))
 
 
-def end_of(kind: SourceKind[Any], position: str | None, facts: Any) -> str | None:
+def end_of(kind: PositionedSource[Any], position: str | None, facts: Any) -> str | None:
     """The position behind everything that the facts show. Raises Refused where there is none."""
     return kind.find_position(StartChoice(latest=True), position, facts).offset_json
 

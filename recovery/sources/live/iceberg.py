@@ -2,16 +2,15 @@
 
 Source: the Iceberg table specification (table metadata), HadoopTableOperations (`v<N>.metadata.json`, version-hint),
 BaseMetastoreTableOperations (`<N>-<uuid>.metadata.json`). A catalog alone says which metadata file is the current one;
-without it the file with the highest number is taken, which an uncommitted attempt may have left: pass `metadata` where
-the catalog's answer is known.
+without it the file with the highest number is taken, which an uncommitted attempt may have left.
 """
 
 import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from recovery.checkpoints.formats import Malformed, object_of, text_of
 from recovery.checkpoints.storage import Store, TooLarge, reaching
@@ -21,30 +20,21 @@ from recovery.sources.iceberg import MAX_SNAPSHOT_AGE_MS, IcebergSourceFacts, Ta
 NAME = re.compile(r"(?:v(\d{1,18})|(\d{1,18})-[^/]+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 MAX_BYTES = 256 << 20  # of one metadata file
 MAX_SNAPSHOTS = 1_000_000
-T = TypeVar("T")
 MAX_AGE = "history.expire.max-snapshot-age-ms"
 
 
-def read_table_facts(location: str, *, asked_ms: int, metadata: str | None = None) -> IcebergSourceFacts:
-    """The table's history. `metadata`: name of the metadata file in `<location>/metadata`, where a catalog names it.
-
-    Raises Unreachable when there is no table, its metadata cannot be read, or the storage fails.
-    """
-    return read_metadata(location, metadata, lambda body: _parse_facts(body, asked_ms))
-
-
-def read_metadata(location: str, metadata: str | None, parse: Callable[[Mapping[str, Any]], T]) -> T:
-    """What `parse` makes of a table's metadata; it may raise Malformed. Raises Unreachable as `read_table_facts`."""
+def read_table_facts(location: str) -> IcebergSourceFacts:
+    """The table's history. Raises Unreachable when there is no table, its metadata cannot be read, or storage fails."""
     with reaching(location):
         table = Store.open(location)
         if not table.is_dir("metadata"):
             raise Unreachable(
                 f"{location} holds no Iceberg table: it has no directory metadata. Check the path."
             )
-        name = f"metadata/{metadata or _newest_metadata_file(table, location)}"
+        name = f"metadata/{_newest_metadata_file(table, location)}"
         try:
             data = table.read(name, MAX_BYTES)
-            return parse(object_of(text_of(_unpack_gzip(data))))
+            return _parse_facts(object_of(text_of(_unpack_gzip(data))))
         except (Malformed, TooLarge, EOFError, zlib.error, gzip.BadGzipFile) as problem:
             raise Unreachable(f"{location}/{name} cannot be read: {problem}. Check the table.") from problem
 
@@ -68,7 +58,7 @@ def _unpack_gzip(data: bytes) -> bytes:
     return plain
 
 
-def read_history(body: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], frozenset[int]]:
+def _read_history(body: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], frozenset[int]]:
     """(the current snapshot and its ancestors, newest first; ids of the others). Raises Malformed."""
     snapshots = body.get("snapshots") or []
     if not isinstance(snapshots, list) or len(snapshots) > MAX_SNAPSHOTS:
@@ -85,8 +75,8 @@ def read_history(body: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], froz
     return [known[held] for held in chain], frozenset(known) - frozenset(chain)
 
 
-def _parse_facts(body: Mapping[str, Any], asked_ms: int) -> IcebergSourceFacts:
-    chain, others = read_history(body)
+def _parse_facts(body: Mapping[str, Any]) -> IcebergSourceFacts:
+    chain, others = _read_history(body)
     properties = body.get("properties") or {}
     age = properties.get(MAX_AGE) if isinstance(properties, dict) else None
     return IcebergSourceFacts(
@@ -95,8 +85,6 @@ def _parse_facts(body: Mapping[str, Any], asked_ms: int) -> IcebergSourceFacts:
         max_age_ms=int(age)
         if isinstance(age, str) and age.isascii() and age.isdigit() and len(age) < 19
         else MAX_SNAPSHOT_AGE_MS,
-        asked_ms=asked_ms,
-        table_uuid=body.get("table-uuid") if isinstance(body.get("table-uuid"), str) else None,
     )
 
 

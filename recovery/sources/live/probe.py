@@ -12,7 +12,7 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceProgress
 from recovery.checkpoints.uris import decode_uri
 from recovery.errors import Refused, RepriseError
-from recovery.sources import delta, file_facts, files, input_ranges, kafka, kept, registry
+from recovery.sources import delta, file_facts, files, input_ranges, kafka, kept, registry, unasked
 from recovery.sources.base import (
     InputSpans,
     Position,
@@ -82,7 +82,7 @@ def latest_position(described: Mapping[str, Any], kind: str, committed: str | No
     """The position behind everything that a source has now; None: not known."""
     try:
         facts = _read_facts(described, kind, [committed])
-        return end_of(registry.source_kind_of(kind), committed, facts) if facts else None
+        return end_of(registry.POSITIONED[kind], committed, facts) if facts else None
     except (RepriseError, Malformed):
         return None
 
@@ -322,7 +322,7 @@ def _facts_without_probe(asked: ProbeRequest, problem: str | None = None) -> Sou
     try:
         label = kind.label_position(progress.offset_json)
     except Malformed:
-        label = registry.source_kind_of("unknown").label_position(progress.offset_json)
+        label = unasked.UNKNOWN.label_position(progress.offset_json)
     return SourceFacts(
         position=Position(
             source=progress.name or progress.index,

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from recovery.checkpoints.report import SourceProgress
 from recovery.errors import Refused
-from recovery.sources import delta, file_facts, files, iceberg, kafka, registry
-from recovery.sources.base import Distance, SourceKind, SourceRetention
+from recovery.sources import delta, file_facts, files, iceberg, kafka, registry, unasked
+from recovery.sources.base import Distance, PositionedSource, SourceRetention
 from recovery.sources.delta_facts import DeltaFacts
 from recovery.sources.live import delta as live_delta
 from recovery.sources.live import file_source_facts
 from recovery.sources.live import iceberg as live_iceberg
 from recovery.sources.live import kafka as live_kafka
-from recovery.sources.live.file_source_facts import end_of, known_place, now_ms, options_of
+from recovery.sources.live.file_source_facts import end_of, known_place, options_of
 
 COUNT_UP_TO: Final = 10_000  # records of Kafka that are read to be counted; more are estimated
 HELD_TABLES: Final = 16  # whose commits this process remembers
@@ -48,8 +48,8 @@ def count_unread(
     ask = ASK.get(progress.kind)
     if ask is not None:
         return ask(progress, described, noted)
-    kind = registry.source_kind_of(progress.kind)
-    return UnreadInput(kind.judge_reach(progress.offset_json, registry.UNASKED[kind.KIND]()))
+    kind = registry.UNASKED.get(progress.kind, unasked.UNKNOWN)
+    return UnreadInput(kind.judge_reach(progress.offset_json))
 
 
 def _count_unread_files(
@@ -103,14 +103,12 @@ def _cache_commits(place: str, facts: DeltaFacts) -> None:
 def _count_unread_snapshots(
     progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
 ) -> UnreadInput:
-    table = live_iceberg.read_table_facts(known_place(described), asked_ms=now_ms())
+    position, table = progress.offset_json, live_iceberg.read_table_facts(known_place(described))
     facts = replace(table, skips=iceberg.list_skipped_kinds(options_of(described)))
-    return UnreadInput(
-        iceberg.judge_reach(progress.offset_json, facts), _to_the_end(iceberg, progress.offset_json, facts)
-    )
+    return UnreadInput(iceberg.judge_reach(position, facts), iceberg.measure_waiting(position, facts))
 
 
-def _to_the_end(kind: SourceKind[Any], position: str | None, facts: Any) -> Distance:
+def _to_the_end(kind: PositionedSource[Any], position: str | None, facts: Any) -> Distance:
     """Distance() where there is no end to measure to, as of a topic that is gone."""
     try:
         return kind.measure_distance(position, end_of(kind, position, facts), facts)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect_checkpoint, seed
+from recovery.checkpoints import deltasink, inspect_checkpoint, seed
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, Unreachable
@@ -28,12 +28,7 @@ def where(tmp_path: Path) -> Path:
 
 def test_every_application_has_a_head_of_its_own(where: Path) -> None:
     told = live.read_table_report(str(where), query_id=OURS)
-    assert (told.kind, told.head, told.heads, told.absorbs_repeats) == (
-        "delta",
-        3,
-        {OURS: 3, THEIRS: 7},
-        True,
-    )
+    assert (told.kind, told.head, told.heads) == ("delta", 3, {OURS: 3, THEIRS: 7})
     assert told.batches == {n: (f"f{n}",) for n in range(4)}
     assert live.read_table_report(str(where), query_id="new").head is None
 
@@ -48,7 +43,7 @@ def test_batches_are_skipped_only_under_an_id_that_has_them(
     told = live.read_table_report(str(where), query_id=query_id)
     start = PlannedStart(next_batch, query_id_kept=query_id is not None)
     assert len(delta.judge_risk(start, told).vanished) == skipped
-    found = delta.next_batch_finding(told, next_batch, query_id)
+    found = deltasink.explain_misfit(told.heads.get(query_id or ""), next_batch)
     assert (found.code if found else None) == ("SINK_SWALLOWS" if skipped else None)
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from recovery.checkpoints.report import Severity
+from recovery.checkpoints.sinklog import explain_batch_misfit, several_writers
 from recovery.errors import Unreachable
-from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
-from recovery.sinks.files import judge_risk, next_batch_finding, several_writers
+from recovery.sinks.files import judge_risk
 from recovery.sinks.kinds import PlannedStart, empty_reset
 from recovery.sinks.live.files import read_table_report
 from recovery.sources.base import Distance, InputFile
@@ -33,7 +33,7 @@ def names(found: tuple[InputFile, ...]) -> str:
 def test_a_table_s_log_is_read_batch_by_batch(tmp_path: Path) -> None:
     sink_log(tmp_path, 3)
     report = read_table_report(f"file://{tmp_path}")
-    assert (report.kind, report.head, report.earliest, report.absorbs_repeats) == ("files", 3, 0, False)
+    assert (report.kind, report.head, report.earliest) == ("files", 3, 0)
     assert report.batches == {n: (f"file://{tmp_path}/part-{n}.parquet",) for n in range(4)}
     assert report.findings == ()
     assert report.as_dict()["files"] == 4
@@ -93,13 +93,9 @@ def test_a_table_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     ],
 )
 def test_a_next_batch_fits_or_it_is_said_why_not(head: int | None, following: int, code: str | None) -> None:
-    found = next_batch_finding(at(head), following)
+    found = explain_batch_misfit(head, following)
     assert (found.code if found else None) == code
     assert found is None or found.severity is Severity.BLOCKER
-
-
-def test_nobody_judges_a_sink_that_nobody_knows() -> None:
-    assert next_batch_finding(unknown.empty_report("/t"), 7) is None
 
 
 @pytest.mark.parametrize(

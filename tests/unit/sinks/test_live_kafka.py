@@ -165,6 +165,4 @@ def test_a_sink_is_a_table_by_its_path_only_where_its_format_is_one(sink: dict[s
 
 def test_of_a_sink_of_another_format_nothing_is_promised() -> None:
     found = reading.read_declared_sink({"name": "s", "format": "noop", "options": {}})
-    assert (found.kind, found.declared, found.absorbs_repeats, found.location) == (
-        "unknown", "noop", None, "sink s"
-    )  # fmt: skip
+    assert (found.kind, found.declared, found.location) == ("unknown", "noop", "sink s")

@@ -13,19 +13,7 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceEntry
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources import (
-    auto_loader,
-    files,
-    iceberg,
-    kinesis,
-    labels,
-    pubsub,
-    python,
-    rate,
-    rate_micro_batch,
-    registry,
-    unknown,
-)
+from recovery.sources import files, iceberg, labels, registry, unasked
 from recovery.sources.base import (
     Distance,
     InputFile,
@@ -33,7 +21,6 @@ from recovery.sources.base import (
     SourceRetention,
     StartCandidate,
     StartChoice,
-    StartOption,
 )
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 
@@ -58,6 +45,30 @@ class Case(NamedTuple):
 
 
 SHARDS = {"metadata": {"streamName": "s", "batchId": "1"}}
+
+
+def shards(**at: str) -> str:
+    held = {n: {"iteratorType": "AFTER_SEQUENCE_NUMBER", "iteratorPosition": p} for n, p in at.items()}
+    return dumps({**SHARDS, **held})
+
+
+#: two good offsets of each kind whose start is not computed here
+LINES = {
+    "iceberg": (snapshot_line(7, 1), snapshot_line(8, 1)),
+    "rate": ("7", "12"),
+    "rate-micro-batch": ('{"offset":3,"timestamp":1000}', '{"offset":6,"timestamp":2000}'),
+    "python": ('{"offset": 5, "x": "y"}', '{"offset": 6, "x": "y"}'),
+    "auto-loader": (
+        '{"seqNum":9,"sourceVersion":1,"lastBackfillStartTimeMs":1,"lastBackfillFinishTimeMs":2}',
+        '{"seqNum":11,"sourceVersion":3,"lastBackfillStartTimeMs":1,"lastBackfillFinishTimeMs":2,"lastInputPath":"a"}',
+    ),
+    "kinesis": (shards(a="49"), shards(a="50")),
+    "pubsub": (
+        '{"sourceVersion":1,"seqNum":4,"fetchEpoch":2}',
+        '{"sourceVersion":1,"seqNum":5,"fetchEpoch":2}',
+    ),
+    "unknown": ("12", "anything: at all"),
+}
 CASES = {
     "files": Case(
         ('{"logOffset":0}', '{"logOffset":1}'),
@@ -77,55 +88,6 @@ CASES = {
         ),
         KafkaFacts(),
     ),
-    "iceberg": Case(
-        (snapshot_line(7, 1), snapshot_line(8, 1)),
-        iceberg.IcebergSourceFacts(
-            tuple(iceberg.TableSnapshot(n, NOW + n, "append", 2, 10, 100) for n in (7, 8, 9)), asked_ms=NOW
-        ),
-        iceberg.IcebergSourceFacts(),
-    ),
-    "rate": Case(("7", "12"), rate.RateFacts(5, 0, NOW, NOW + 60_000), rate.RateFacts()),
-    "rate-micro-batch": Case(
-        ('{"offset":3,"timestamp":1000}', '{"offset":6,"timestamp":2000}'),
-        rate_micro_batch.RateMicroBatchFacts(3),
-        rate_micro_batch.RateMicroBatchFacts(),
-    ),
-    "python": Case(
-        ('{"offset": 5, "x": "y"}', '{"offset": 6, "x": "y"}'),
-        python.PythonSourceFacts(NOW),
-        python.PythonSourceFacts(),
-    ),
-    "auto-loader": Case(
-        (
-            '{"seqNum":9,"sourceVersion":1,"lastBackfillStartTimeMs":1,"lastBackfillFinishTimeMs":2}',
-            '{"seqNum":11,"sourceVersion":3,"lastBackfillStartTimeMs":1,"lastBackfillFinishTimeMs":2,"lastInputPath":"a"}',
-        ),
-        auto_loader.AutoLoaderFacts(frozenset({"s3://b/a"}), (InputFile("s3://b/a", 1, NOW),), NOW),
-        auto_loader.AutoLoaderFacts(),
-    ),
-    "kinesis": Case(
-        (
-            dumps(
-                {**SHARDS, "shardId-0": {"iteratorType": "AFTER_SEQUENCE_NUMBER", "iteratorPosition": "49"}}
-            ),
-            dumps(
-                {**SHARDS, "shardId-0": {"iteratorType": "AFTER_SEQUENCE_NUMBER", "iteratorPosition": "50"}}
-            ),
-        ),
-        kinesis.KinesisFacts(NOW, NOW - 1000),
-        kinesis.KinesisFacts(),
-    ),
-    "pubsub": Case(
-        (
-            '{"sourceVersion":1,"seqNum":4,"fetchEpoch":2}',
-            '{"sourceVersion":1,"seqNum":5,"fetchEpoch":2}',
-        ),
-        pubsub.PubSubFacts(NOW),
-        pubsub.PubSubFacts(),
-    ),
-    "unknown": Case(
-        ("12", "anything: at all"), unknown.UnknownSourceFacts(NOW), unknown.UnknownSourceFacts()
-    ),
 }
 WANTED = [
     StartChoice(earliest=True),
@@ -137,61 +99,67 @@ WANTED = [
     StartChoice(),
     StartChoice(earliest=True, latest=True),
 ]
-kinds = pytest.mark.parametrize("name", CASES)
+OFFSETS = {**{name: case.offsets for name, case in CASES.items()}, **LINES}
+kinds = pytest.mark.parametrize("name", OFFSETS)
+positioned = pytest.mark.parametrize("name", CASES)
 
 
-def answers(name: str, line: str | None, facts: Any) -> list[Any]:
+def answers(name: str, line: str | None) -> list[Any]:
     """Every function of a kind, asked of one offset."""
     kind = registry.source_kind_of(name)
-    return [
+    found = [
         *kind.list_parts(line),
         kind.label_position(line),
         *kind.compare_positions(line, line),
         *kind.compare_positions(None, line),
-        kind.measure_distance(line, line, facts),
-        kind.measure_distance(None, line, facts),
-        kind.judge_reach(line, facts),
-        kind.find_start_option(line, facts),
     ]
+    if name in registry.UNASKED:
+        found.append(registry.UNASKED[name].judge_reach(line))
+    for facts in (CASES[name].facts, CASES[name].nothing_known) if name in CASES else ():
+        module = registry.POSITIONED[name]
+        found += [module.measure_distance(line, line, facts), module.measure_distance(None, line, facts)]
+        found += [module.judge_reach(line, facts), module.find_start_option(line, facts)]
+    if name == "iceberg":
+        found += [iceberg.judge_reach(line, ICEBERG), iceberg.measure_waiting(line, ICEBERG)]
+    return found
+
+
+ICEBERG = iceberg.IcebergSourceFacts(
+    tuple(iceberg.TableSnapshot(n, NOW + n, "append", 2, 10, 100) for n in (7, 8, 9))
+)
 
 
 def test_every_kind_is_tested_here() -> None:
-    assert {kind.KIND for kind in registry.KINDS} - {"delta"} == set(CASES)
-    assert registry.source_kind_of("no such kind") is unknown
+    assert set(registry.BY_NAME) - {"delta"} == set(OFFSETS)
+    assert registry.source_kind_of("no such kind") is unasked.UNKNOWN
     assert registry.kind_of_format("cloudFiles") == "auto-loader"
     assert registry.kind_of_format("my-own") == "unknown"
 
 
 @kinds
 def test_every_function_answers_for_nothing_read_and_for_a_good_offset(name: str) -> None:
-    kind, case = registry.source_kind_of(name), CASES[name]
-    assert name in registry.BY_NAME
-    for facts in (case.facts, case.nothing_known):
-        for line in (None, *case.offsets):
-            answers(name, line, facts)
-            assert isinstance(kind.judge_reach(line, facts), SourceRetention)
-            assert isinstance(kind.find_start_option(line, facts), StartOption)
-            assert kind.label_position(line).strip()
-            assert kind.judge_reach(line, facts).why
-            assert all(p.label.strip() and p.name for p in kind.list_parts(line))
+    kind = registry.source_kind_of(name)
+    assert name == kind.KIND
+    for line in (None, *OFFSETS[name]):
+        assert all(found.why for found in answers(name, line) if isinstance(found, SourceRetention))
+        assert kind.label_position(line).strip()
+        assert all(p.label.strip() and p.name for p in kind.list_parts(line))
 
 
 @kinds
 def test_a_position_is_the_same_as_itself_and_zero_away_from_it(name: str) -> None:
-    kind, case = registry.source_kind_of(name), CASES[name]
-    for line in (None, *case.offsets):
-        assert {c.moved for c in kind.compare_positions(line, line)} <= {PartMove.SAME}
-        for facts in (case.facts, case.nothing_known):
-            away = kind.measure_distance(line, line, facts)
+    for line in (None, *OFFSETS[name]):
+        assert {c.moved for c in registry.source_kind_of(name).compare_positions(line, line)} <= {
+            PartMove.SAME
+        }
+        for facts in (CASES[name].facts, CASES[name].nothing_known) if name in CASES else ():
+            away = registry.POSITIONED[name].measure_distance(line, line, facts)
             assert {a.value for a in (away.rows, away.files, away.bytes, away.seconds) if a} <= {0}
 
 
 @kinds
-def test_what_lies_between_is_as_far_from_either_side(name: str) -> None:
-    kind, (old, new) = registry.source_kind_of(name), CASES[name].offsets
-    assert kind.measure_distance(old, new, CASES[name].facts) == kind.measure_distance(
-        new, old, CASES[name].facts
-    )
+def test_a_move_is_the_opposite_of_the_way_back(name: str) -> None:
+    kind, (old, new) = registry.source_kind_of(name), OFFSETS[name]
     there, back = ([c.moved for c in kind.compare_positions(*pair)] for pair in ((old, new), (new, old)))
     opposite = {
         PartMove.FORWARD: PartMove.BACK,
@@ -201,10 +169,45 @@ def test_what_lies_between_is_as_far_from_either_side(name: str) -> None:
     assert back == [opposite[m] for m in there]
 
 
-@kinds
+@positioned
+def test_what_lies_between_is_as_far_from_either_side(name: str) -> None:
+    kind, (old, new), facts = registry.POSITIONED[name], OFFSETS[name], CASES[name].facts
+    assert kind.measure_distance(old, new, facts) == kind.measure_distance(new, old, facts)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "moves"),
+    [
+        (
+            "kinesis",
+            shards(a="9", b="20", gone="1"),
+            shards(a="10", b="19", new="1"),
+            [PartMove.FORWARD, PartMove.BACK, PartMove.GONE, PartMove.NEW],
+        ),
+        ("kinesis", shards(a="9"), shards(a="LATEST"), [PartMove.UNCLEAR]),
+        (
+            "kinesis",
+            shards(a="9"),
+            '[{"shard":{"stream":"s","shardId":"a"},"firstSeqNum":null,"lastSeqNum":"9","closed":false}]',
+            [PartMove.SAME],
+        ),
+        ("python", '{"a": 1}', '{"a":1}', [PartMove.UNCLEAR]),  # Spark compares the text
+        ("rate", "9", "10", [PartMove.FORWARD]),
+    ],
+)
+def test_parts_are_compared_one_by_one(name: str, before: str, after: str, moves: list[PartMove]) -> None:
+    changes = registry.source_kind_of(name).compare_positions(before, after)
+    assert [change.moved for change in changes] == moves
+
+
+def test_a_start_is_chosen_only_where_it_is_computed() -> None:
+    assert {name for name, kind in registry.BY_NAME.items() if kind.CAN} == set(registry.POSITIONED)
+
+
+@positioned
 @pytest.mark.parametrize("wanted", WANTED, ids=str)
 def test_a_wish_gives_a_candidate_or_a_refusal_that_says_why(name: str, wanted: StartChoice) -> None:
-    kind, case = registry.source_kind_of(name), CASES[name]
+    kind, case = registry.POSITIONED[name], CASES[name]
     for facts in (case.facts, case.nothing_known):
         for committed in (None, *case.offsets):
             found = tried(lambda f=facts, c=committed: kind.find_position(wanted, c, f))
@@ -222,9 +225,9 @@ def tried(ask: Callable[[], StartCandidate]) -> StartCandidate | Refused:
         return refused
 
 
-@kinds
+@positioned
 def test_where_it_stood_can_be_had_by_hand_and_costs_nothing(name: str) -> None:
-    kind, case = registry.source_kind_of(name), CASES[name]
+    kind, case = registry.POSITIONED[name], CASES[name]
     line = case.offsets[0]
     found = kind.find_position(StartChoice(by_hand=line), line, case.facts)
     assert found.offset_json == line
@@ -290,7 +293,7 @@ GARBAGE = [
 @kinds
 @pytest.mark.parametrize("line", GARBAGE, ids=lambda text: text[:30])
 def test_a_broken_line_is_malformed_and_never_anything_else(name: str, line: str) -> None:
-    if line in CASES[name].offsets or name == "unknown" or (name == "python" and is_json(line)):
+    if line in OFFSETS[name] or name == "unknown" or (name == "python" and is_json(line)):
         assert registry.source_kind_of(name).label_position(line).strip()
         return
     for function in (registry.source_kind_of(name).list_parts, registry.source_kind_of(name).label_position):
@@ -302,21 +305,27 @@ def test_a_broken_line_is_malformed_and_never_anything_else(name: str, line: str
 
 
 def asked(name: str, line: str) -> list[Callable[[], Any]]:
-    kind, facts, good = registry.source_kind_of(name), CASES[name].facts, CASES[name].offsets[0]
+    kind, good = registry.source_kind_of(name), OFFSETS[name][0]
+    compared = [lambda: kind.compare_positions(line, good), lambda: kind.compare_positions(good, line)]
+    if name in registry.UNASKED:
+        return [*compared, lambda: registry.UNASKED[name].judge_reach(line)]
+    if name == "iceberg":
+        waiting = [lambda: iceberg.judge_reach(line, ICEBERG), lambda: iceberg.measure_waiting(line, ICEBERG)]
+        return [*compared, *waiting]
+    module, facts = registry.POSITIONED[name], CASES[name].facts
     return [
-        lambda: kind.compare_positions(line, good),
-        lambda: kind.compare_positions(good, line),
-        lambda: kind.measure_distance(good, line, facts),
-        lambda: kind.judge_reach(line, facts),
-        lambda: kind.find_start_option(line, facts),
-        lambda: kind.find_position(StartChoice(by_hand=line), good, facts),
-        lambda: kind.find_position(StartChoice(earliest=True), line, facts),
+        *compared,
+        lambda: module.measure_distance(good, line, facts),
+        lambda: module.judge_reach(line, facts),
+        lambda: module.find_start_option(line, facts),
+        lambda: module.find_position(StartChoice(by_hand=line), good, facts),
+        lambda: module.find_position(StartChoice(earliest=True), line, facts),
     ]
 
 
 def is_json(line: str) -> bool:
     try:
-        python.list_parts(line)
+        registry.UNASKED["python"].list_parts(line)
     except Malformed:
         return False
     return True
@@ -344,10 +353,10 @@ values = st.recursive(
 @given(data=st.data())
 def test_any_line_gives_answers_or_is_malformed(name: str, data: st.DataObject) -> None:
     line = data.draw(st.text() | values.map(json.dumps))
-    facts = data.draw(st.sampled_from([CASES[name].facts, CASES[name].nothing_known]))
     try:
-        answers(name, line, facts)
-        registry.source_kind_of(name).find_position(StartChoice(by_hand=line), CASES[name].offsets[0], facts)
+        answers(name, line)
+        for facts in (CASES[name].facts, CASES[name].nothing_known) if name in CASES else ():
+            registry.POSITIONED[name].find_position(StartChoice(by_hand=line), OFFSETS[name][0], facts)
     except (Malformed, Refused):
         pass
 
@@ -361,4 +370,4 @@ def test_a_line_that_its_kind_cannot_read_is_shown_as_it_is() -> None:
 def test_every_kind_has_its_row_in_the_docs() -> None:
     rows = [line.split("|")[1] for line in DOCS.read_text().splitlines() if line.startswith("| ")]
     told = {row.replace("(K)", "").strip() for row in rows}
-    assert {kind.KIND for kind in registry.KINDS} <= told
+    assert set(registry.BY_NAME) <= told

@@ -12,7 +12,7 @@ from recovery.checkpoints.formats import Malformed
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import delta
-from recovery.sources.base import Distance, PartMove, Precision, SourceKind, StartChoice
+from recovery.sources.base import Distance, PartMove, PositionedSource, Precision, StartChoice
 from recovery.sources.delta_facts import (
     BASE,
     DeltaFacts,
@@ -25,7 +25,7 @@ from recovery.sources.live import delta as live
 from tests.delta_tables import EPOCH_MS, SCHEMA, TABLE, add, info, metadata, remove, table
 
 HOUR, DAY = 3_600_000, 24 * 3_600_000
-KIND: SourceKind[DeltaFacts] = delta
+KIND: PositionedSource[DeltaFacts] = delta
 
 
 def line(version: int, index: int = BASE, *, initial: bool = False, table_id: str = TABLE) -> str:

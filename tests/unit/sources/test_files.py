@@ -134,14 +134,6 @@ def test_with_file_name_only_a_file_of_a_known_name_is_never_read() -> None:
     assert [f.path for f in found.ignored] == ["file:///in/d=2/a"]
 
 
-def test_a_source_of_another_kind_promises_nothing() -> None:
-    found = source_facts(
-        SourceProgress(1, "unknown", '{"t":{"0":5}}'), [], location="t", max_files_per_trigger=None
-    )
-    assert (found.position.kind, found.position.precision) == ("unknown", Precision.UNKNOWN)
-    assert (found.position.label, found.position.reachable) == ('{"t":{"0":5}}', None)
-
-
 @pytest.mark.parametrize(
     ("path", "uri"),
     [

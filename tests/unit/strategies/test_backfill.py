@@ -12,7 +12,7 @@ from recovery.strategies.base import CodeFacts, Counts, Facts, KeyKind
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import FILES, WITH, WITHOUT, facts, source
 
-DELTA = SinkReport("delta", "/w/changes", 2, version=7, absorbs_repeats=True)
+DELTA = SinkReport("delta", "/w/changes", 2, version=7)
 CODE = CodeFacts(
     {"/p/q.py": WITHOUT}, (), sources=({"path": "/in"},), key=("customer_id",), key_kind=KeyKind.NAMED
 )

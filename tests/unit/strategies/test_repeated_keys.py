@@ -59,10 +59,7 @@ PLACES = [
     ("a table by its path alone", SinkReport("delta", "/t", None, declared="delta"), {}, Bound.AT_LEAST),
     ("a function", SinkReport("foreach_batch", "/t", None, by_function=True), {}, Bound.AT_LEAST),
     ("memory, console", SinkReport("unknown", "", None, declared="memory"), {}, Bound.AT_LEAST),
-    ("Iceberg", SinkReport("iceberg", "/t", None), {}, Bound.AT_LEAST),
-    ("a table of several flows", SinkReport("several_flows", "/t", None), {}, Bound.UNKNOWN),
     ("a sink that is not known", SinkReport("unknown", "/t", None), {}, Bound.AT_LEAST),
-    ("rows that are merged by key", SinkReport("auto_cdc", "/t", 2), UNKEYED, Bound.EXACT),
     ("a table that is asked by key", SinkReport("delta", "/t", None), {}, Bound.EXACT),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from recovery.checkpoints.starts import SEEDABLE, WHY_NOT
 from recovery.contracts import codec
 from recovery.contracts.option import Option
 from recovery.contracts.steps import UpdateArgs
-from recovery.sinks import auto_cdc, foreach_batch
+from recovery.sinks import foreach_batch
 from recovery.sinks import registry as sinks
 from recovery.sinks.base import SinkReport
 from recovery.sources import registry as sources
@@ -90,7 +90,7 @@ def test_words_are_those_of_the_source() -> None:
     assert "unread file" in options(customers())["continue"].forecast.lost.why
 
 
-NOT_CONTINUED = [k.KIND for k in sources.KINDS if k.KIND not in SEEDABLE]
+NOT_CONTINUED = [kind for kind in sources.BY_NAME if kind not in SEEDABLE]
 
 
 @pytest.mark.parametrize("kind", NOT_CONTINUED)
@@ -179,12 +179,12 @@ CRITERIA = {
     "files": set(),
     "delta": set(),
     "kafka": ON_TABLES,  # what came is what the new batches sent: it says nothing
-    **dict.fromkeys([k.KIND for k in sinks.KINDS if not k.COMPARED], ON_ROWS),
+    **dict.fromkeys([name for name, kind in sinks.BY_NAME.items() if not kind.COMPARED], ON_ROWS),
 }
 
 
 @pytest.mark.parametrize("declared", ["", "some format"], ids=["table", "declared"])
-@pytest.mark.parametrize("kind", [k.KIND for k in sinks.KINDS])
+@pytest.mark.parametrize("kind", sinks.BY_NAME)
 def test_criteria_that_nobody_can_measure_are_left_out_but_for_the_one_that_proves(
     kind: str, declared: str
 ) -> None:
@@ -234,12 +234,6 @@ BARRED = [
     ("files ahead, old query", SinkReport("files", "/w", 4), "revert", "batches 3 to 4"),
     ("Delta ahead, old query", SinkReport("delta", "/w", 4, heads={"q-1": 4}), "revert", "batches 3 to 4"),
     ("foreachBatch's own id", SinkReport("foreach_batch", "f", None, facts=FOREACH), "continue", "disagree"),
-    (
-        "SCD without its auxiliary table",
-        SinkReport("auto_cdc", "/w", 2, facts=auto_cdc.AutoCdcFacts(1, False, 2)),
-        "continue",
-        "auxiliary table",
-    ),
 ]
 
 

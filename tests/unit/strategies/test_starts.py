@@ -13,7 +13,6 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.option import Option
 from recovery.contracts.steps import SeedArgs
-from recovery.sinks import auto_cdc
 from recovery.sinks.base import SinkReport
 from recovery.sources import files, kafka
 from recovery.sources.base import Distance, SourceFacts, SourceRetention, StartChoice
@@ -27,7 +26,6 @@ from tests.unit.strategies.streams import KAFKA, LINES, NO_ROW, of, source, star
 COUNTED = Counts(table=10, processed=10, waiting=9, everything=15, reread=4)
 SKIPPED = Counts(table=10, processed=10, waiting=2, everything=15, skipped=3)
 LOOSE = SinkReport("kafka", "t", None)
-ABSORBS = SinkReport("auto_cdc", "/w", 2, facts=auto_cdc.AutoCdcFacts(1, True, 2))
 
 
 def options(told: Facts) -> dict[str, Option]:
@@ -73,12 +71,6 @@ CASES: dict[str, tuple[SourceFacts, dict[str, Any], list[tuple[int | None, bool]
         {"counts": replace(COUNTED, skipped=3)},
         [(3, True), (4, True), (4, True)],
         {"START_SKIPS", "START_REPEATS"},
-    ),
-    "back, absorbed": (
-        back(),
-        {"counts": COUNTED, "sink": ABSORBS},
-        [(0, True), (0, True), (4, True)],
-        {"START_REPEATS"},
     ),
     "back, at-least-once": (
         back(),
@@ -302,10 +294,8 @@ sinks = some.sampled_from(
         SinkReport("files", "/w", 2),
         SinkReport("delta", "/w", 2, heads={"q-1": 2}),
         LOOSE,
-        ABSORBS,
         SinkReport("foreach_batch", "f", None),
         SinkReport("unknown", "/w", None),
-        SinkReport("iceberg", "/w", 2, heads={"q-1": 2}),
     ]
 )
 

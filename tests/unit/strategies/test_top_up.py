@@ -21,7 +21,7 @@ from recovery.strategies.top_up import MISSING_BY_PROOF
 from recovery.verification.criteria import EDITION, required
 from tests.unit.strategies.facts import FILES, WITH, WITHOUT, checkpoint, facts, source
 
-DELTA = SinkReport("delta", "/w/changes", 2, version=7, absorbs_repeats=True)
+DELTA = SinkReport("delta", "/w/changes", 2, version=7)
 CODE = CodeFacts(
     {"/p/q.py": WITHOUT},
     (),

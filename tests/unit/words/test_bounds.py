@@ -15,7 +15,7 @@ from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.positions import NextInput
 from recovery.notify.subject import describe_forecast
-from recovery.sinks import foreach_batch, kafka, registry
+from recovery.sinks import kafka, registry
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import PlannedStart, in_words, is_nothing
 from recovery.sources import mapping
@@ -106,20 +106,20 @@ def test_only_a_number_that_cannot_be_more_is_no_row(amount: Amount | None, cert
 
 
 @pytest.mark.parametrize(
-    ("kind", "facts"),
+    "report",
     [
-        ("files", SinkReport(kind="files", location="/t", head=3)),
-        ("delta", SinkReport("delta", "/t", 3, heads={"q": 3})),
-        ("kafka", kafka.KafkaSinkFacts(("t",))),
-        ("foreach_batch", foreach_batch.ForeachBatchFacts()),
-        ("unknown", None),
+        SinkReport(kind="files", location="/t", head=3),
+        SinkReport("delta", "/t", 3, heads={"q": 3}),
+        SinkReport("kafka", "topic t", None, facts=kafka.KafkaSinkFacts(("t",))),
+        SinkReport("foreach_batch", "f", None),
+        SinkReport("unknown", "/t", None),
     ],
-    ids=["files", "delta", "kafka", "foreach_batch", "unknown"],
+    ids=lambda report: report.kind,
 )
-def test_a_sink_promises_that_nothing_comes_twice_only_where_that_is_certain(kind: str, facts: Any) -> None:
-    sink = registry.sink_kind_of(kind)
+def test_a_sink_promises_that_nothing_comes_twice_only_where_that_is_certain(report: SinkReport) -> None:
+    sink = registry.sink_kind_of(report.kind)
     none, about_none = (
-        sink.judge_risk(PlannedStart(4, reread=Distance(rows=Amount(value=0, bound=bound))), facts)
+        sink.judge_risk(PlannedStart(4, reread=Distance(rows=Amount(value=0, bound=bound))), report)
         for bound in (Bound.EXACT, Bound.ESTIMATE)
     )
     assert "about 0 rows" in about_none.says.lower()

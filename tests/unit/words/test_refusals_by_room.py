@@ -33,8 +33,6 @@ from recovery.server import storage_symlink
 from recovery.server.driver import Settings
 from recovery.server.resets import SelectionRefused
 from recovery.sinks.live import delta as sinks
-from recovery.sources import rate, rate_micro_batch
-from recovery.sources.base import StartChoice
 from recovery.sources.live import delta as live_delta
 from recovery.sources.live import files as live_files
 from recovery.spark import definitions, scratch
@@ -282,21 +280,6 @@ PURE = (
         "one_version",
         "…/flow/0 looks like one version of a flow's checkpoint. Name the flow's directory above it.",
         lambda tmp: prepared(Path(flow_of(tmp).location)),
-    ),
-    Refusal(
-        "time_outside",
-        "2023-11-14 22:13:19.999 UTC is outside of what this source has made: "
-        "2023-11-14 22:13:20.000 UTC to 2023-11-14 22:14:20.000 UTC.",
-        lambda tmp: rate.find_position(
-            StartChoice(at_ms=NOW - 1), "5", rate.RateFacts(10, 0, NOW, NOW + 60_000)
-        ),
-    ),
-    Refusal(
-        "time_outside",
-        "1970-01-01 00:00:00.999 UTC is before this source begins, at 1970-01-01 00:00:01.000 UTC.",
-        lambda tmp: rate_micro_batch.find_position(
-            StartChoice(at_ms=999), None, rate_micro_batch.RateMicroBatchFacts(3, 1000, 500)
-        ),
     ),
     Refusal(
         "bad_pattern",
