@@ -2,7 +2,7 @@
 
 One thread, no exceptions from signal handlers: SIGINT, SIGTERM and SIGHUP set a flag that every wait looks
 at, so a signal can never come between starting a child and knowing about it. A second signal stops waiting
-for anybody to end in peace.
+for anyone to end in peace.
 """
 
 import json

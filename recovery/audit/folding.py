@@ -37,7 +37,7 @@ SAME: Final = (
 """What two denials have in common that are counted as one."""
 
 KIND: Final = ("action", "target_kind", "environment", "role", PIPELINE)
-"""What two denials beyond `MOST` have in common that are counted as one. None of it is anybody's to choose, but by
+"""What two denials beyond `MOST` have in common that are counted as one. None of it is anyone's to choose, but by
 making a pipeline: what names none that is there counts as none."""
 
 Append = Callable[[dict[str, Any]], AuditEntry]

@@ -125,13 +125,12 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith(".") for part in name.split("/"))
 
 
-def write_layout(layout: Layout, new: Store, guard: Guard, *, link: bool = True) -> None:
+def write_layout(layout: Layout, new: Store, guard: Guard) -> None:
     """Write all files below `new`: state, sources, offsets, commits, the rest, metadata last.
 
     Local files one after the other; far away several at a time, begun in this order, and what is at the top when
-    all else is there. Files that are kept are linked where the store can, unless `link` is False: Spark writes each
-    of them once, replaces it by a rename if ever, and so leaves the other name alone. All is put on disk in one go
-    at the end.
+    all else is there. Files that are kept are linked where the store can: Spark writes each of them once, replaces it
+    by a rename if ever, and so leaves the other name alone. All is put on disk in one go at the end.
     `guard` is called before each directory and each file of a log.
     """
     folders: dict[str, list[str]] = {d: [] for d in layout.directories}
@@ -150,7 +149,7 @@ def write_layout(layout: Layout, new: Store, guard: Guard, *, link: bool = True)
                     crew.wait()
                 if not folder.startswith("state"):
                     guard()
-                crew.do(partial(_write_file, layout.files[name], new, name, link))
+                crew.do(partial(_write_file, layout.files[name], new, name))
     guard()
     new.settle()
 
@@ -160,10 +159,8 @@ def _rank_folder(folder: str) -> tuple[bool, int, str]:
     return (not folder, ORDER.index(part) if part in ORDER else len(ORDER), folder)
 
 
-def _write_file(origin: CheckpointFile | bytes, new: Store, name: str, link: bool) -> None:
+def _write_file(origin: CheckpointFile | bytes, new: Store, name: str) -> None:
     if isinstance(origin, bytes):
         new.write(name, origin, later=True)
-    elif link:
-        new.link(origin.store, origin.name, name)
     else:
-        new.copy(origin.store, origin.name, name)
+        new.link(origin.store, origin.name, name)

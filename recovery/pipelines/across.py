@@ -39,11 +39,11 @@ def standings_elsewhere(pipeline: Pipeline, nodes: Iterable[Node]) -> dict[str, 
     if not read:
         return {}
     rows = flows_of(pipeline.workspace_id).exclude(pipeline=pipeline).filter(dataset__in=read)
-    found: dict[str, DatasetFreshness] = {}
+    standings_by_name: dict[str, DatasetFreshness] = {}
     for row in rows.order_by("pk"):
-        one, before = behind.standing_of(row), found.get(row.dataset)
-        found[row.dataset] = one if before is None or _says_more(one, before) else before
-    return found
+        one, before = behind.standing_of(row), standings_by_name.get(row.dataset)
+        standings_by_name[row.dataset] = one if before is None or _says_more(one, before) else before
+    return standings_by_name
 
 
 def _says_more(one: DatasetFreshness, other: DatasetFreshness) -> bool:
@@ -127,9 +127,9 @@ def flows_below(flow: Flow) -> list[tuple[Node, Flow]]:
         rows |= {(r.pipeline_id, r.name): r for r in new}
         wanted = {r.dataset for r in new} - reached
         reached |= wanted
-    found = below(flow.dataset, map(behind.node_of, rows.values()))
-    own = {node.dataset for node in found if node.pipeline == flow.pipeline_id}
-    kept = (n for n in found if n.pipeline == flow.pipeline_id or n.dataset not in own)
+    nodes = below(flow.dataset, map(behind.node_of, rows.values()))
+    own = {node.dataset for node in nodes if node.pipeline == flow.pipeline_id}
+    kept = (n for n in nodes if n.pipeline == flow.pipeline_id or n.dataset not in own)
     return [(n, rows[n.pipeline, n.name]) for n in kept]
 
 

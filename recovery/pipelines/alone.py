@@ -15,8 +15,8 @@ def health_of(pipeline: Pipeline) -> PipelineHealth:
 
 def list_behind(pipelines: Iterable[Pipeline]) -> dict[int, list[tuple[str, str]]]:
     """Short name and state of the flows whose datasets are empty or stale, by their pipeline's key."""
-    found: dict[int, list[tuple[str, str]]] = {}
+    behind: dict[int, list[tuple[str, str]]] = {}
     rows = Flow.objects.filter(pipeline__in=[p.pk for p in pipelines], state__in=tuple(BehindState))
     for key, short, state in rows.order_by("state", "short").values_list("pipeline_id", "short", "state"):
-        found.setdefault(key, []).append((short, state))
-    return found
+        behind.setdefault(key, []).append((short, state))
+    return behind

@@ -192,8 +192,8 @@ def _updates(
 ) -> Sequence[Mapping[str, Any]]:
     """The newest updates, newest first, with what is known of each; asked for only when something moved."""
     if isinstance(latest, list) and kept:
-        told = [(u.get("update_id"), u.get("state")) for u in latest]
-        if told == [(u.get("update_id"), u.get("state")) for u in kept[: len(told)]]:
+        states = [(u.get("update_id"), u.get("state")) for u in latest]
+        if states == [(u.get("update_id"), u.get("state")) for u in kept[: len(states)]]:
             return kept
     elif latest == [] and not kept:
         return []

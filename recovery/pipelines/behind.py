@@ -37,7 +37,7 @@ def behind_of(flow: Flow) -> BehindSince | None:
 
 
 def standing_of(flow: Flow) -> DatasetFreshness:
-    """What the row keeps of how its dataset stands."""
+    """What the row keeps of how current its dataset is."""
     return DatasetFreshness(behind_of(flow), flow.good_at, flow.renewed_at, flow.rewritten_at)
 
 
@@ -60,8 +60,8 @@ def over(
     """
     nodes = nodes_of(folded, rows)
     known = {name: standing_of(row) for name, row in rows.items()}
-    found = standings(updates, nodes, known, elsewhere)
-    return {name: {**values, **_fields(values["state"], found[name])} for name, values in folded.items()}
+    standing = standings(updates, nodes, known, elsewhere)
+    return {name: {**values, **_fields(values["state"], standing[name])} for name, values in folded.items()}
 
 
 def nodes_of(folded: Mapping[str, FlowValues], rows: Mapping[str, Flow]) -> list[Node]:

@@ -54,8 +54,8 @@ class PipelinesClient:
     def rights_list(self, pipeline_id: str) -> list[dict[str, Any]]:
         """Who may do what with a pipeline: `user_name` | `group_name` | `service_principal_name`, `all_permissions`."""
         answer = self._http.get(f"{API}/permissions/pipelines/{_part(pipeline_id)}")
-        found = answer.get("access_control_list")
-        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+        rights = answer.get("access_control_list")
+        return [entry for entry in rights if isinstance(entry, dict)] if isinstance(rights, list) else []
 
     # Pipelines
 
@@ -157,7 +157,7 @@ class PipelinesClient:
         return self._http.get(f"{API}/workspace/get-status", {"path": path})
 
     def list_dir(self, path: str) -> list[dict[str, Any]]:
-        """What lies directly in a folder: objects as `get_status` gives them."""
+        """What is directly in a folder: objects as `get_status` gives them."""
         objects = self._http.get(f"{API}/workspace/list", {"path": path}).get("objects")
         return [o for o in objects if isinstance(o, dict)] if isinstance(objects, list) else []
 
@@ -282,13 +282,13 @@ class PipelinesClient:
         raise ApiError(f"The Pipelines API answers {path} without end.")
 
     def _id(self, answer: Mapping[str, Any], field: str, act: str) -> str:
-        found = answer.get(field)
-        if not isinstance(found, str) or not found:
+        identifier = answer.get(field)
+        if not isinstance(identifier, str) or not identifier:
             raise OutcomeUnknown(
                 f"The Pipelines API accepted the {act} but did not say its {field}: it may have happened. "
                 "Look at the pipeline before you repeat it."
             )
-        return found
+        return identifier
 
 
 def _part(text: str) -> str:

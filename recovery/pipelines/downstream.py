@@ -1,4 +1,4 @@
-"""What stands downstream of a flow, and whether it still shows what the flow wrote. Pure: no I/O, no database.
+"""What is downstream of a flow, and whether it still shows what the flow wrote. Pure: no I/O, no database.
 
 A dataset that is computed from others is right only as long as it was refreshed after them. An update refreshes what
 it selects; the rest it leaves as it is (EXCLUDED), and what comes after a failure it does not reach (SKIPPED). Spark
@@ -21,7 +21,7 @@ from recovery.contracts.updates import FlowInUpdate, FlowOutcome
 from recovery.pipelines import events as log
 
 VIEWS: Final = frozenset({"MATERIALIZED_VIEW", "COMPLETE"})
-"""Types of flows that compute their whole dataset anew."""
+"""Types of flows that compute their whole dataset again from scratch."""
 VIRTUAL: Final = "VIEW"
 """The type of a flow that defines a view without rows of its own: whoever reads it reads what it reads."""
 SKIPPED: Final = "SKIPPED"
@@ -62,9 +62,9 @@ class BehindSince:
 
 @dataclass(frozen=True)
 class DatasetFreshness:
-    """How a dataset stands. `good_at`: when the last update began that completed its flow. `renewed_at`: when its rows
-    were last emptied, written again in full or brought up to date after it was behind: who ran before that shows rows
-    that it no longer has. None: not known to have been. `rewritten_at`: when an update last emptied it and wrote it
+    """How current a dataset is. `good_at`: when the last update began that completed its flow. `renewed_at`: when its
+    rows were last emptied, written again in full or brought up to date after it was behind: who ran before that
+    shows rows that it no longer has. None: not known to have been. `rewritten_at`: when an update last emptied it and wrote it
     from scratch, so that nothing of before is in it."""
 
     behind: BehindSince | None = None
@@ -135,16 +135,20 @@ def standings(
     `elsewhere`: how those stand that other pipelines write, by the dataset's name.
     """
     every = _through_views(nodes)
-    found = {n.name: replace(k, behind=_own(k.behind)) for n in every for k in (known.get(n.name, UNKNOWN),)}
+    freshness = {
+        n.name: replace(k, behind=_own(k.behind)) for n in every for k in (known.get(n.name, UNKNOWN),)
+    }
     tables = [n for n in every if not n.virtual]
-    found |= {n.name: DatasetFreshness() for n in every if n.virtual}
+    freshness |= {n.name: DatasetFreshness() for n in every if n.virtual}
     for update in reversed(updates):
         if update.get("read") and not update.get("validate_only"):
-            found |= {n.name: _after(update, n, every, found[n.name]) for n in tables}
-    found = _with_inputs(every, found, elsewhere)
+            freshness |= {n.name: _after(update, n, every, freshness[n.name]) for n in tables}
+    freshness = _with_inputs(every, freshness, elsewhere)
     ended = {n.name: _last_good_end(updates, n.name) for n in tables}
-    found |= {n.name: _mended(known.get(n.name, UNKNOWN), found[n.name], ended[n.name]) for n in tables}
-    return found | {n.name: _of_virtual(n, every, found, elsewhere) for n in every if n.virtual}
+    freshness |= {
+        n.name: _mended(known.get(n.name, UNKNOWN), freshness[n.name], ended[n.name]) for n in tables
+    }
+    return freshness | {n.name: _of_virtual(n, every, freshness, elsewhere) for n in every if n.virtual}
 
 
 def _own(behind: BehindSince | None) -> BehindSince | None:
@@ -155,20 +159,20 @@ def _own(behind: BehindSince | None) -> BehindSince | None:
 def _after(
     update: Mapping[str, Any], node: Node, every: Sequence[Node], before: DatasetFreshness
 ) -> DatasetFreshness:
-    """How a dataset stands after one update that is over, as far as that update alone tells."""
-    told = FlowInUpdate.read(update, node.name)
+    """How current a dataset is after one update that is over, as far as that update alone tells."""
+    flow = FlowInUpdate.read(update, node.name)
     behind = _behind_after(update, node, every, before.behind)
     good_at = before.good_at
-    if told.outcome is FlowOutcome.OK:
-        good_at = _last(good_at, log.when(update.get("creation_time")) or log.when(told.at))
+    if flow.outcome is FlowOutcome.OK:
+        good_at = _last(good_at, log.when(update.get("creation_time")) or log.when(flow.at))
     renewed, rewritten_at = [before.renewed_at], before.rewritten_at
     if not node.view and refreshed_in_full(update, node.name, node.dataset):
         emptied_at = (update.get("emptied") or {}).get(node.dataset)
-        renewed += [log.when(emptied_at), log.when(told.at)]
-        if told.outcome is FlowOutcome.OK:
-            rewritten_at = _last(rewritten_at, log.when(told.at))
+        renewed += [log.when(emptied_at), log.when(flow.at)]
+        if flow.outcome is FlowOutcome.OK:
+            rewritten_at = _last(rewritten_at, log.when(flow.at))
     if before.behind is not None and behind is None:
-        renewed.append(log.when(told.at))
+        renewed.append(log.when(flow.at))
     return DatasetFreshness(behind, good_at, _last(*renewed), rewritten_at)
 
 
@@ -224,22 +228,22 @@ def _outside(
 def _behind_after(
     update: Mapping[str, Any], node: Node, every: Sequence[Node], before: BehindSince | None
 ) -> BehindSince | None:
-    told = FlowInUpdate.read(update, node.name)
-    if told.outcome is FlowOutcome.OK:
+    flow = FlowInUpdate.read(update, node.name)
+    if flow.outcome is FlowOutcome.OK:
         return None
     name = str(update.get("update_id") or "")
     if (emptied := (update.get("emptied") or {}).get(node.dataset)) is not None:
         known = before.since if before and before.state is BehindState.EMPTY else None
         return BehindSince(known or log.when(emptied), BehindReason.EMPTIED, name)
-    if before is not None or told.outcome is not FlowOutcome.NONE:
+    if before is not None or flow.outcome is not FlowOutcome.NONE:
         return before
     sources = [FlowInUpdate.read(update, p.name) for p in _producers(node, every)]
     moved = [s for s in sources if s.outcome is FlowOutcome.FAILED or s.wrote]
     if moved:
-        why = BehindReason.NOT_REACHED if told.status == SKIPPED else BehindReason.LEFT_OUT
+        why = BehindReason.NOT_REACHED if flow.status == SKIPPED else BehindReason.LEFT_OUT
         return BehindSince(_first(log.when(s.at) for s in moved), why, name)
-    if told.status == SKIPPED and (node.view or sources):
-        return BehindSince(log.when(told.at), BehindReason.NOT_REACHED, name)
+    if flow.status == SKIPPED and (node.view or sources):
+        return BehindSince(log.when(flow.at), BehindReason.NOT_REACHED, name)
     return None
 
 
@@ -299,12 +303,12 @@ def below(dataset: str, nodes: Iterable[Node]) -> tuple[Node, ...]:
     for _ in every:
         reached |= {n.dataset for n in every if reached & set(n.inputs)}
     left = [n for n in every if n.dataset != dataset and reached & set(n.inputs)]
-    found: list[Node] = []
+    nodes_below: list[Node] = []
     while left:
         waits = {n.dataset for n in left}
         ready = [n for n in left if not (set(n.inputs) & waits) - {n.dataset}] or left[
             :1
         ]  # a circle: Spark forbids it
-        found += ready
+        nodes_below += ready
         left = [n for n in left if n not in ready]
-    return tuple(found)
+    return tuple(nodes_below)

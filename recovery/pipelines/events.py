@@ -88,10 +88,10 @@ def when(value: Any) -> datetime | None:
     try:
         if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
             return datetime.fromtimestamp(int(value) / 1000, UTC)
-        found = datetime.fromisoformat(str(value))
+        moment = datetime.fromisoformat(str(value))
     except (ValueError, OverflowError, OSError):
         return None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def in_order(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -119,21 +119,21 @@ def update_id(event: Mapping[str, Any]) -> str:
 
 def definitions(events: Iterable[Mapping[str, Any]]) -> dict[str, Definition]:
     """Flows by name, each as the newest event defines it."""
-    found: dict[str, Definition] = {}
+    definition_by_name: dict[str, Definition] = {}
     for event in in_order(events):
         name = flow_name(event)
         if event.get("event_type") != "flow_definition" or not name:
             continue
         said = details(event)
         inputs = said.get("input_datasets")
-        found[name] = Definition(
+        definition_by_name[name] = Definition(
             name=name,
             dataset=str(said.get("output_dataset") or said.get("output_sink") or ""),
             inputs=tuple(str(i) for i in inputs) if isinstance(inputs, list) else (),
             flow_type=str(said.get("flow_type") or ""),
             once=said.get("once") is True,
         )
-    return found
+    return definition_by_name
 
 
 def statuses(events: Iterable[Mapping[str, Any]], update: str | None = None) -> dict[str, FlowStatus]:
@@ -142,7 +142,7 @@ def statuses(events: Iterable[Mapping[str, Any]], update: str | None = None) -> 
     Only the last counts: Spark says COMPLETED of a flow that it then reports as FAILED. The causes of a
     failure may have come with an earlier FAILED of the same flow (a retry), so the newest ones are kept.
     """
-    found: dict[str, FlowStatus] = {}
+    status_by_flow: dict[str, FlowStatus] = {}
     for event in in_order(events):
         name = flow_name(event)
         if event.get("event_type") != "flow_progress" or not name or update not in (None, update_id(event)):
@@ -150,25 +150,25 @@ def statuses(events: Iterable[Mapping[str, Any]], update: str | None = None) -> 
         said = details(event)
         status = str(said.get("status") or "")
         reasons = causes(event)
-        if status == "FAILED" and not reasons and name in found:
-            reasons = found[name].causes
-        found[name] = FlowStatus(
+        if status == "FAILED" and not reasons and name in status_by_flow:
+            reasons = status_by_flow[name].causes
+        status_by_flow[name] = FlowStatus(
             name=name,
             status=status,
             at=when(event.get("timestamp")),
             causes=reasons if status != "COMPLETED" else (),
         )
-    return found
+    return status_by_flow
 
 
 def emptied(events: Iterable[Mapping[str, Any]]) -> dict[str, datetime | None]:
     """Datasets that an update emptied before its first flow ran, each with the time at which that was over."""
-    found: dict[str, datetime | None] = {}
+    emptied_at: dict[str, datetime | None] = {}
     for event in in_order(events):
         named = details(event).get("datasets") if event.get("event_type") == EMPTIED else None
         if isinstance(named, list):
-            found |= {str(name): when(event.get("timestamp")) for name in named}
-    return found
+            emptied_at |= {str(name): when(event.get("timestamp")) for name in named}
+    return emptied_at
 
 
 @dataclass(frozen=True)
@@ -212,13 +212,13 @@ def causes(event: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
     exceptions = as_object(event.get("error")).get("exceptions")
     if not isinstance(exceptions, list):
         return ()
-    found = []
+    chain = []
     for exception in exceptions:
         said = as_object(exception)
         class_name, message = str(said.get("class_name") or ""), str(said.get("message") or "").strip()
         if class_name or message:
-            found.append({"class_name": class_name, "message": message or class_name, **_place(said)})
-    return tuple(found)
+            chain.append({"class_name": class_name, "message": message or class_name, **_place(said)})
+    return tuple(chain)
 
 
 def _place(exception: Mapping[str, Any]) -> dict[str, str]:
@@ -268,8 +268,10 @@ def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> 
     for status in sorted(failed, key=lambda s: s.name != flow):
         return list(status.causes)
     for event in reversed(in_order(events)):
-        if event.get("event_type") in ("update_progress", "create_update") and (found := causes(event)):
-            return list(found)
+        if event.get("event_type") in ("update_progress", "create_update") and (
+            failure_causes := causes(event)
+        ):
+            return list(failure_causes)
     return []
 
 
@@ -296,7 +298,7 @@ class Batch:
 
 def batches(events: Iterable[Mapping[str, Any]], flow: str) -> list[Batch]:
     """Batches of one flow, oldest first, each once: a query says a batch again while it waits for input."""
-    found: dict[tuple[str, int], Batch] = {}
+    batch_by_key: dict[tuple[str, int], Batch] = {}
     for event in in_order(events):
         if event.get("event_type") != "stream_progress" or flow_name(event) != flow:
             continue
@@ -307,7 +309,7 @@ def batches(events: Iterable[Mapping[str, Any]], flow: str) -> list[Batch]:
             continue  # an idle look: no batch ran
         out = _count(as_object(body.get("sink")).get("numOutputRows"))
         seconds = _count(took.get("triggerExecution"))
-        found[str(body.get("id") or ""), said.batch] = Batch(
+        batch_by_key[str(body.get("id") or ""), said.batch] = Batch(
             number=said.batch,
             at=said.at,
             rows_in=_count(body.get("numInputRows")),
@@ -316,14 +318,14 @@ def batches(events: Iterable[Mapping[str, Any]], flow: str) -> list[Batch]:
             state_rows=_state_rows(body.get("stateOperators")),
             input=_input(str(body.get("id") or ""), body.get("sources")),
         )
-    return list(found.values())
+    return list(batch_by_key.values())
 
 
 def _input(query_id: str, sources: Any) -> str:
     """A digest of what a batch of this query read; "" where it read nothing. Files have no offset that says which ones
     they are: their `logOffset` counts entries of a log that may have been written again (`SOME_FILES`)."""
-    told = [as_object(source) for source in sources] if isinstance(sources, list) else []
-    spans = [(source.get("startOffset"), source.get("endOffset")) for source in told]
+    read_sources = [as_object(source) for source in sources] if isinstance(sources, list) else []
+    spans = [(source.get("startOffset"), source.get("endOffset")) for source in read_sources]
     if all(end is None or start == end for start, end in spans):
         return ""
     if any("logOffset" in as_object(end) for _, end in spans):
@@ -338,11 +340,11 @@ def _count(value: Any) -> int | None:
 
 
 def _state_rows(operators: Any) -> int | None:
-    told = (
+    counts = (
         [_count(as_object(o).get("numRowsTotal")) for o in operators] if isinstance(operators, list) else []
     )
-    known = [rows for rows in told if rows is not None]
-    return sum(known) if known and len(known) == len(told) else None
+    known = [rows for rows in counts if rows is not None]
+    return sum(known) if known and len(known) == len(counts) else None
 
 
 def _body(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -354,14 +356,14 @@ def _body(event: Mapping[str, Any]) -> dict[str, Any]:
 
 def progress(events: Iterable[Mapping[str, Any]]) -> dict[str, FlowProgress]:
     """The newest progress of each flow, from `stream_progress` in any of its shapes."""
-    found: dict[str, FlowProgress] = {}
+    progress_by_flow: dict[str, FlowProgress] = {}
     for event in in_order(events):
         name = flow_name(event)
         if event.get("event_type") != "stream_progress" or not name:
             continue
         if body := _body(event):
-            found[name] = _progress(name, event, body)
-    return found
+            progress_by_flow[name] = _progress(name, event, body)
+    return progress_by_flow
 
 
 def _progress(name: str, event: Mapping[str, Any], body: Mapping[str, Any]) -> FlowProgress:

@@ -118,16 +118,16 @@ def remember(
     """`known` with what the updates did, newest first, some of which it may have in it already.
 
     `read_now`: the flow's own failures with all their causes, by update, as far as their events were read now."""
-    told = {f.failure.update_id: f.failure for f in (known.before, known.own) if f} | dict(read_now)
+    failures = {f.failure.update_id: f.failure for f in (known.before, known.own) if f} | dict(read_now)
     memory = known
     for update in reversed(updates):
         if not update.get("validate_only"):
-            memory = _after(update, flow, memory, told)
+            memory = _after(update, flow, memory, failures)
     return memory
 
 
 def _after(
-    update: Mapping[str, Any], flow: str, memory: FailureMemory, told: Mapping[str, UpdateFailure]
+    update: Mapping[str, Any], flow: str, memory: FailureMemory, failures: Mapping[str, UpdateFailure]
 ) -> FailureMemory:
     came, own = outcome_in(update, flow), FlowInUpdate.read(update, flow)
     if (
@@ -138,7 +138,7 @@ def _after(
         return NOTHING
     if came is FlowOutcome.FAILED:
         whole = failure_in(update) if own.outcome is not FlowOutcome.FAILED else None
-        failure = whole or _own_failure(update, flow, told)
+        failure = whole or _own_failure(update, flow, failures)
         at = log.when(own.at) if whole is None else None
         at = at or log.when(failure.at or update.get("ended_at")) or log.when(update.get("creation_time"))
         if whole is not None and _is_before(whole):
@@ -162,11 +162,13 @@ def _next(before: FlowFailure | None, failure: UpdateFailure, at: datetime | Non
     return FlowFailure(_first(before.since if before else None, at), failure)
 
 
-def _own_failure(update: Mapping[str, Any], flow: str, told: Mapping[str, UpdateFailure]) -> UpdateFailure:
+def _own_failure(
+    update: Mapping[str, Any], flow: str, failures: Mapping[str, UpdateFailure]
+) -> UpdateFailure:
     """Of the flow itself: with its causes as far as they are known."""
     name = str(update.get("update_id") or "")
-    if name in told and told[name].flow == flow:
-        return told[name]
+    if name in failures and failures[name].flow == flow:
+        return failures[name]
     kept = failure_in(update)
     if kept is None or kept.flow != flow:
         return UpdateFailure(name, FailurePhase.FLOW, flow=flow)

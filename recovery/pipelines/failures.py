@@ -77,8 +77,8 @@ def failure_from(stored: Any) -> UpdateFailure | None:
 
 def name_condition(causes: Sequence[Mapping[str, Any]]) -> str:
     """Spark's condition, else a code of the diagnosis table, else whether people's own code raised it."""
-    if found := condition_of(causes):
-        return found
+    if condition := condition_of(causes):
+        return condition
     return PipelineFault.CODE_FAILED if find_code_failure(causes) else PipelineFault.FAILED
 
 

@@ -18,17 +18,17 @@ def find_pipeline(text: str, by: Actor = SYSTEM) -> Pipeline:
     Raises NotFound: none (with the nearest names), or several of one name (with their ids).
     """
     wanted = text.strip()
-    found = _matching(wanted, by)
-    if not found:
+    pipeline = _matching(wanted, by)
+    if not pipeline:
         for workspace in Workspace.objects.active():  # all of one that was never polled: it has no names yet
             refresh(workspace_id=workspace.pk, only=wanted if workspace.polled_at else None)
-        found = _matching(wanted, by)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        ids = ", ".join(p.pipeline_id for p in found)
+        pipeline = _matching(wanted, by)
+    if len(pipeline) == 1:
+        return pipeline[0]
+    if pipeline:
+        ids = ", ".join(p.pipeline_id for p in pipeline)
         raise NotFound(
-            f"{len(found)} pipelines are named {wanted}. Use an id: {ids}.", code="ambiguous_pipeline"
+            f"{len(pipeline)} pipelines are named {wanted}. Use an id: {ids}.", code="ambiguous_pipeline"
         )
     code, advice = _nearest_pipelines(wanted, by)
     raise NotFound(f"There is no pipeline {wanted!r}. {advice}", code=code)

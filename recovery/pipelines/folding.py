@@ -246,7 +246,7 @@ def flow_fields(
         values |= _read_progress(reading.progress.get(name))
     active = next((r for r in readings if not r.over), None)
     values["history"] = history(updates, name)
-    read_now = {r.id: found for r in readings if (found := _failure(r, name))}
+    read_now = {r.id: failure for r in readings if (failure := _failure(r, name))}
     memory = failing.remember(updates, name, known, read_now)
     if active and name in active.statuses:
         status = active.statuses[name]
@@ -282,8 +282,8 @@ def _read_progress(progress: log.FlowProgress | None) -> FlowValues:
 
 def name_flow_condition(causes: Sequence[Mapping[str, str]]) -> str:
     """As `name_condition`, but "" where neither Spark nor the code says anything of its own."""
-    found = name_condition(causes)
-    return "" if found == PipelineFault.FAILED else found
+    condition = name_condition(causes)
+    return "" if condition == PipelineFault.FAILED else condition
 
 
 def _failure(reading: FoldedUpdate, name: str) -> UpdateFailure | None:

@@ -42,7 +42,7 @@ NOT_SEEN: Final[Mapping[str, Any]] = {
 def note_sources(
     flow: Flow, described: Sequence[Mapping[str, Any]], *, table: str = "", code: str = ""
 ) -> None:
-    """Keep where a flow reads from: `Study.sources`, in plan order. `table`: where its own table lies. `code`: digest
+    """Keep where a flow reads from: `Study.sources`, in plan order. `table`: where its own table is. `code`: digest
     of the code that was studied (`fingerprints.digest_of_code`).
 
     Call it with the code that wrote the checkpoint. Nothing described is no news: the code could not be analysed.
@@ -87,8 +87,8 @@ def _reader(row: FlowInput) -> dict[str, Any] | None:
 
 def reader_of(row: FlowInput) -> dict[str, Any]:
     """{format, path, options, location} as the code has it, secrets included. Raises Refused under another key."""
-    found: dict[str, Any] = json.loads(encryption.decrypted(row.reader, PURPOSE))
-    return found
+    reader: dict[str, Any] = json.loads(encryption.decrypted(row.reader, PURPOSE))
+    return reader
 
 
 def _told(reader: Mapping[str, Any]) -> dict[str, str]:
@@ -101,8 +101,8 @@ def _servers(reader: Mapping[str, Any]) -> str:
 
 def place_of(reader: Mapping[str, Any]) -> str:
     """Where a reader reads from, for people: topics and servers, a table, a path. Never a password."""
-    told = _told(reader)
-    topics = next((told[n] for n in ("subscribe", "subscribepattern", "assign") if n in told), "")
+    location = _told(reader)
+    topics = next((location[n] for n in ("subscribe", "subscribepattern", "assign") if n in location), "")
     if topics:
         return cleansing.cleanse_text(f"{topics} at {_servers(reader) or 'unknown servers'}")
     return cleansing.cleanse_text(str(reader.get("path") or reader.get("location") or "unknown place"))

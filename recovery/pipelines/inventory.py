@@ -170,10 +170,10 @@ def _is_idle(entry: Mapping[str, Any], row: Pipeline | None) -> bool:
     latest = entry.get("latest_updates")
     if row is None or row.gone or not row.heads or not isinstance(latest, list):
         return False
-    told = [[u.get("update_id"), u.get("state")] for u in latest if isinstance(u, dict)]
+    states = [[u.get("update_id"), u.get("state")] for u in latest if isinstance(u, dict)]
     kept = json.loads(row.heads)
     same = shown(str(entry.get("name")))[:300] == row.name and str(entry.get("state"))[:20] == row.state
-    return same and told == kept[: len(told)] and bool(told) == bool(kept)
+    return same and states == kept[: len(states)] and bool(states) == bool(kept)
 
 
 def _heads(updates: Sequence[Mapping[str, Any]]) -> str:
@@ -222,10 +222,10 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
     readings, continuous = (*reply.older.readings, *reply.readings), bool(spec.get("continuous"))
     read = {r.id: folding.remembered(r, continuous=continuous) for r in readings}
     remembered = [read.get(str(u["update_id"]), u) for u in reply.updates]
-    told = str((spec.get("tags") or {}).get("environment") or workspace.environment)[:20]
+    environment = str((spec.get("tags") or {}).get("environment") or workspace.environment)[:20]
     values = {
         "name": shown(str(answer.get("name") or asked.entry.get("name") or asked.id))[:300],
-        "environment": told,
+        "environment": environment,
         "state": str(answer.get("state") or asked.entry.get("state") or "")[:20],
         "spec": spec,
         "updates": remembered,
@@ -236,7 +236,7 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
     def write(locked: frozenset[int]) -> None:
         with listing.together():
             held = Pipeline.objects.filter(pk=asked.row).first() if asked.row else None
-            move = retagging.judge(held, told, timezone.now()) if held else None
+            move = retagging.judge(held, environment, timezone.now()) if held else None
             pipeline = _write_pipeline(workspace, asked.id, held, values | (move.values() if move else {}))
             _write_flows(
                 pipeline, remembered, reply, back, locked, again=_runs_without_update(pipeline, remembered)

@@ -31,15 +31,15 @@ def settings(
     where one of the updates was a retry. A setting has `pause_status` as a job's has.
     """
     spec = _mapping(answer.get("spec"))
-    found = []
+    triggers = []
     attempts = _mapping(spec.get("configuration")).get(ATTEMPTS)
     retried = any(u.get("cause") == RETRY for u in updates)
     retries = attempts is not None or bool(spec.get("continuous")) or retried
     if retries and _setting(spec, RETRIES)["pause_status"] == AWAKE and not spec.get("development"):
-        found.append((RETRIES, _setting(spec, RETRIES)))
+        triggers.append((RETRIES, _setting(spec, RETRIES)))
     if spec.get("continuous"):
-        found.append((MODE, _setting(spec, MODE)))
-    return found
+        triggers.append((MODE, _setting(spec, MODE)))
+    return triggers
 
 
 def _setting(spec: Mapping[str, Any], way: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def changed(spec: Mapping[str, Any], way: str, setting: Mapping[str, Any]) -> di
 
 
 def now(client: PipelinesClient, pipeline_id: str, way: str) -> dict[str, Any] | None:
-    """The setting as it stands; None when the pipeline is gone. Raises Unreachable, ApiError."""
+    """The setting as it is; None when the pipeline is gone. Raises Unreachable, ApiError."""
     try:
         return _setting(_mapping(client.get_pipeline(pipeline_id).get("spec")), way)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Writes what lists show (`models.Listed`): the one place that says how a flow or a pipeline stands in a list.
+"""Writes what lists show (`models.Listed`): the one place that says how a flow or a pipeline is shown in a list.
 
 Whoever changes a row of flow, pipeline or source need not know of lists: the models tell of it, and the rows of that
 pipeline are derived again within the same transaction. The poller derives them again from time to time in any case.

@@ -33,7 +33,7 @@ class QuickFilter(StrEnum):
 
 
 class ListOrder(StrEnum):
-    """What needs attention stands first in each of them."""
+    """What needs attention is first in each of them."""
 
     URGENT = "urgent"
     NAME = "name"
@@ -104,15 +104,17 @@ def count_rows(by: Actor, filters: Filters, now: datetime) -> ListCounts:
     """All counts of the list's page, in one query."""
     fits, attention = fitting(filters, now), needs_attention(now)
     shows = {show: _shown(show, now) for show in QuickFilter}
-    found = listed_rows(by).aggregate(
+    counts = listed_rows(by).aggregate(
         total=Count("pk"),
         attention=Count("pk", filter=attention),
         in_production=Count("pk", filter=attention & Q(environment="production")),
         urgent=Count("pk", filter=fits & shows[filters.show] & attention),
         **{show.name: Count("pk", filter=fits & shown) for show, shown in shows.items()},
     )
-    by_show = {show: found[show.name] for show in QuickFilter}
-    return ListCounts(found["total"], found["attention"], found["in_production"], by_show, found["urgent"])
+    by_show = {show: counts[show.name] for show in QuickFilter}
+    return ListCounts(
+        counts["total"], counts["attention"], counts["in_production"], by_show, counts["urgent"]
+    )
 
 
 def page_of_rows(by: Actor, filters: Filters, now: datetime, *, start: int) -> list[Listed]:
@@ -160,27 +162,27 @@ def _holds(
     recoveries: Mapping[int, str],
     now: datetime,
 ) -> Q:
-    found = Q(searched__contains=word)
+    condition = Q(searched__contains=word)
     if named := [pk for pk, name in workspaces.items() if word in name]:
-        found |= Q(pipeline__workspace__in=named)
+        condition |= Q(pipeline__workspace__in=named)
     if flows := [flow for flow, text in recoveries.items() if word in text]:
-        found |= Q(flow__in=flows)
+        condition |= Q(flow__in=flows)
     for phrase in phrases:
         if word not in phrase.text.lower():
             continue
         if phrase.at_risk:
-            found |= at_risk(now)
+            condition |= at_risk(now)
         else:
-            found |= Q(
+            condition |= Q(
                 flow__isnull=False, state=phrase.state, **({"behind_why": phrase.why} if phrase.why else {})
             )
-    return found
+    return condition
 
 
 def _texts_of_recoveries() -> dict[int, str]:
     """What a search looks in of each open recovery, in lower case, by its flow."""
-    told = Recovery.objects.filter(active=True).annotate(title=KT("diagnosis__title"))
-    rows = told.values_list("pk", "flow", "state", "reason", "title")
+    recoveries = Recovery.objects.filter(active=True).annotate(title=KT("diagnosis__title"))
+    rows = recoveries.values_list("pk", "flow", "state", "reason", "title")
     return {
         flow: f"r-{pk} {reason if state == 'needs_attention' else ''} {title or ''}".lower()
         for pk, flow, state, reason, title in rows

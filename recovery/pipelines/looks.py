@@ -74,16 +74,16 @@ def look(flow: Flow) -> None:
 
 
 def _progress(flow: Flow, rows: Sequence[FlowInput]) -> list[tuple[FlowInput, SourceProgress | str]]:
-    """Each row with where its source stands, or with the sentence that says why no one knows."""
-    found: list[tuple[FlowInput, SourceProgress | str]] = []
+    """Each row with where its source is, or with the sentence that says why no one knows."""
+    progress: list[tuple[FlowInput, SourceProgress | str]] = []
     try:
         report = _report(flow, rows[0].table if rows else "")
-        found = [(row, _matching(row, report, len(rows))) for row in rows]
+        progress = [(row, _matching(row, report, len(rows))) for row in rows]
     except RepriseError as problem:
-        found = [(row, cleansing.cleanse_text(problem.sentence)) for row in rows]
+        progress = [(row, cleansing.cleanse_text(problem.sentence)) for row in rows]
     except Exception as bug:
-        found = [(row, _fault(bug)) for row in rows]
-    return found
+        progress = [(row, _fault(bug)) for row in rows]
+    return progress
 
 
 def _report(flow: Flow, table: str) -> CheckpointReport:
@@ -105,15 +105,15 @@ def _matching(row: FlowInput, report: CheckpointReport, noted: int) -> SourcePro
             f"The checkpoint has {len(report.sources)} sources, the code that was studied last has {noted}; a recovery "
             "studies it again."
         )
-    told = report.sources[row.index]
-    if told.kind == "unknown":
-        return replace(told, kind=row.kind)
-    if row.kind not in ("unknown", told.kind):
+    progress = report.sources[row.index]
+    if progress.kind == "unknown":
+        return replace(progress, kind=row.kind)
+    if row.kind not in ("unknown", progress.kind):
         return (
-            f"Source {row.index} of the checkpoint is of kind {told.kind}, in the code that was studied last it is of "
-            f"kind {row.kind}; a recovery studies it again."
+            f"Source {row.index} of the checkpoint is of kind {progress.kind}, in the code that was studied last it is "
+            f"of kind {row.kind}; a recovery studies it again."
         )
-    return told
+    return progress
 
 
 def _seen(flow: Flow, row: FlowInput, told: SourceProgress | str, now: datetime) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _seen(flow: Flow, row: FlowInput, told: SourceProgress | str, now: datetime)
     }
     ids = Topics(row, told.offset_json)
     try:
-        found = unread.count_unread(told, inputs.reader_of(row), noted=ids.noted)
+        input_after = unread.count_unread(told, inputs.reader_of(row), noted=ids.noted)
     except RepriseError as problem:
         return {**values, "problem": cleansing.cleanse_text(problem.sentence)}
     except Malformed as problem:
@@ -140,11 +140,11 @@ def _seen(flow: Flow, row: FlowInput, told: SourceProgress | str, now: datetime)
         "seen_at": now,
         "topic_ids": ids.ids,
         "other_ids": ids.others,
-        "readable": found.reach.readable,
-        "why": cleansing.cleanse_text(found.reach.why),
-        "until": _moment(found.reach.until_ms),
-        "unread": _amounts(found.waits),
-        "lost": _amounts(found.reach.lost or Distance()),
+        "readable": input_after.reach.readable,
+        "why": cleansing.cleanse_text(input_after.reach.why),
+        "until": _moment(input_after.reach.until_ms),
+        "unread": _amounts(input_after.waits),
+        "lost": _amounts(input_after.reach.lost or Distance()),
     }
 
 
@@ -188,21 +188,21 @@ class Topics:
 def _by_topic(position: str | None) -> Mapping[str, Any]:
     """The offsets of each topic; nothing for a position of another kind."""
     try:
-        found = json.loads(position or "{}")
+        offsets = json.loads(position or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return offsets if isinstance(offsets, dict) else {}
 
 
 def _tell(flow: Flow, known: Collection[int], now: datetime) -> None:
     """At most once for each deadline; of what is gone when it was not gone at the look before (`known`: sources)."""
     rows = FlowInput.objects.filter(flow=flow).defer("reader")
-    found = retention.of(flow, rows, now)
-    if found is None or not found.standing.at_risk:
+    retained = retention.of(flow, rows, now)
+    if retained is None or not retained.standing.at_risk:
         return
-    row, until = found.source, found.until
+    row, until = retained.source, retained.until
     assert row is not None, "what is at risk is a source"
-    if found.standing is RetentionState.GONE and row.index in known:
+    if retained.standing is RetentionState.GONE and row.index in known:
         return
     deadline = f"{until:%Y-%m-%d %H:%M} UTC" if until else None
     which = until.isoformat() if until else "gone:" + sha256((row.position or "").encode()).hexdigest()[:16]
@@ -213,8 +213,8 @@ def _tell(flow: Flow, known: Collection[int], now: datetime) -> None:
 
 def _amounts(distance: Distance) -> dict[str, Any]:
     """{rows, files, bytes: {value, exact, why}} as far as they are known."""
-    told = {"rows": distance.rows, "files": distance.files, "bytes": distance.bytes}
-    return {name: codec.to_json(amount) for name, amount in told.items() if amount is not None}
+    amounts = {"rows": distance.rows, "files": distance.files, "bytes": distance.bytes}
+    return {name: codec.to_json(amount) for name, amount in amounts.items() if amount is not None}
 
 
 def _moment(ms: int | None) -> datetime | None:

@@ -286,18 +286,18 @@ def file_batches(
     events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.FlowProgress]
 ) -> dict[str, FileBatches]:
     """What one update's events say of each flow whose sink is a table of files, and that had input."""
-    found = {}
+    batches_by_flow = {}
     for name, newest in progress.items():
         if (sink := _file_sink(newest.body)) and (ends := requeried.find_ends(events, name)):
             first, last = ends
-            found[name] = FileBatches(
+            batches_by_flow[name] = FileBatches(
                 sink=sink,
                 first=first.number,
                 last=last.number,
                 first_input=first.input,
                 last_input=last.input,
             )
-    return found
+    return batches_by_flow
 
 
 def _time(update: Mapping[str, Any], flow: str) -> datetime | None:

@@ -19,8 +19,8 @@ def read_batches(
     events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.FlowProgress]
 ) -> dict[str, QueryBatches]:
     """What one update's events say of each flow whose sink is a Delta table, and that had input. A flow whose query
-    began under another id within the update is left out: which numbers are whose is not told."""
-    found = {}
+    began under another id within the update is left out: which numbers are whose is not known."""
+    batches_by_flow = {}
     for name, newest in progress.items():
         query_id, sink = newest.body.get("id"), newest.body.get("sink")
         says = str(sink.get("description") or "") if isinstance(sink, Mapping) else ""
@@ -29,14 +29,14 @@ def read_batches(
         if ends := find_ends(events, name):
             first, last = ends
             key = f"{says} {query_id}"
-            found[name] = QueryBatches(
+            batches_by_flow[name] = QueryBatches(
                 query=key,
                 first=first.number,
                 last=last.number,
                 first_input=first.input,
                 last_input=last.input,
             )
-    return found
+    return batches_by_flow
 
 
 def find_ends(events: Sequence[Mapping[str, Any]], flow: str) -> tuple[log.Batch, log.Batch] | None:

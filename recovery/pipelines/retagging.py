@@ -41,28 +41,28 @@ class EnvironmentMove:
         }
 
 
-def judge(row: Pipeline, told: str, now: datetime) -> EnvironmentMove:
-    """What becomes of a pipeline whose tag says `told`. `row` is locked by the caller."""
+def judge(row: Pipeline, environment: str, now: datetime) -> EnvironmentMove:
+    """What becomes of a pipeline whose tag says `environment`. `row` is locked by the caller."""
     was, name = row.environment, row.name
-    if told == was:
+    if environment == was:
         says = f"The tag of {name} says {was} again: it does not move to {row.wanted_environment}."
         return (
             EnvironmentMove(was, action=RETAG, says=says) if row.wanted_environment else EnvironmentMove(was)
         )
-    if not asks_less(rule_for(told), rule_for(was)):
-        return EnvironmentMove(told, action=MOVE, says=f"{name} moved from {was} to {told}.")
-    if row.wanted_environment != told or row.wanted_since is None:
+    if not asks_less(rule_for(environment), rule_for(was)):
+        return EnvironmentMove(environment, action=MOVE, says=f"{name} moved from {was} to {environment}.")
+    if row.wanted_environment != environment or row.wanted_since is None:
         says = (
-            f"The tag of {name} is now {told}. Its rules ask for less, so {was} holds until "
+            f"The tag of {name} is now {environment}. Its rules ask for less, so {was} holds until "
             f"{at_text(now + _delay())} at least, and while a recovery is open."
         )
-        return EnvironmentMove(was, told, now, RETAG, says)
+        return EnvironmentMove(was, environment, now, RETAG, says)
     if now < row.wanted_since + _delay() or _is_open(row):
-        return EnvironmentMove(was, told, row.wanted_since)
+        return EnvironmentMove(was, environment, row.wanted_since)
     return EnvironmentMove(
-        told,
+        environment,
         action=MOVE,
-        says=f"{name} moved from {was} to {told}, tagged so since {at_text(row.wanted_since)}.",
+        says=f"{name} moved from {was} to {environment}, tagged so since {at_text(row.wanted_since)}.",
     )
 
 

@@ -42,7 +42,7 @@ ORDER = list(RetentionState)
 class Retention:
     """The unread input of a flow: its worst source, by standing and then by deadline.
 
-    `source` is None where nobody knows which sources there are; `why` says then why not.
+    `source` is None where no one knows which sources there are; `why` says then why not.
     """
 
     standing: RetentionState
@@ -69,10 +69,10 @@ def of(flow: Flow, sources: Iterable[FlowInput], now: datetime) -> Retention | N
     """
     if not flow.streaming:
         return None
-    found = [Retention(standing(row, flow.state, now), row) for row in sources]
-    if flow.code_problem or not found:
-        found.append(Retention(RetentionState.UNKNOWN, None, not_learned(flow)))
-    return min(found, key=lambda r: (ORDER.index(r.standing), r.seconds(now) or 0.0), default=None)
+    retentions = [Retention(standing(row, flow.state, now), row) for row in sources]
+    if flow.code_problem or not retentions:
+        retentions.append(Retention(RetentionState.UNKNOWN, None, not_learned(flow)))
+    return min(retentions, key=lambda r: (ORDER.index(r.standing), r.seconds(now) or 0.0), default=None)
 
 
 def not_learned(flow: Flow) -> str:
@@ -124,15 +124,15 @@ def with_sources(flows: QuerySet[Flow]) -> QuerySet[Flow]:
 
 def as_dict(flow: Flow, now: datetime) -> dict[str, Any] | None:
     """The unread input of a flow as commands print it; None for a flow that does not stream."""
-    found = of(flow, flow.sources.all(), now)
-    if found is None:
+    retained = of(flow, flow.sources.all(), now)
+    if retained is None:
         return None
-    left = found.seconds(now)
+    left = retained.seconds(now)
     return {
-        "standing": found.standing.value,
-        "until": found.until.isoformat() if found.until else None,
+        "standing": retained.standing.value,
+        "until": retained.until.isoformat() if retained.until else None,
         "seconds_left": None if left is None else round(left),
-        "problem": found.why or None,
+        "problem": retained.why or None,
         "code_seen_at": flow.code_seen_at.isoformat() if flow.code_seen_at else None,
         "sources": [_source(row, flow, now) for row in flow.sources.all()],
     }

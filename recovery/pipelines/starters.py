@@ -80,7 +80,7 @@ class KnownStarters:
 
 def of_jobs(jobs: Iterable[Mapping[str, Any]], pipeline_id: str) -> tuple[Starter, ...]:
     """The jobs among these that start the pipeline by themselves, awake or paused."""
-    found = []
+    starters = []
     for job in jobs:
         settings = _mapping(job.get("settings"))
         if pipeline_id not in _pipelines_of(settings):
@@ -88,8 +88,8 @@ def of_jobs(jobs: Iterable[Mapping[str, Any]], pipeline_id: str) -> tuple[Starte
         for way in WAYS:
             if setting := _mapping(settings.get(way)):
                 name = shown(str(settings.get("name") or job.get("job_id")))
-                found.append(Starter(int(job["job_id"]), name, way, setting, pipeline_id))
-    return tuple(found)
+                starters.append(Starter(int(job["job_id"]), name, way, setting, pipeline_id))
+    return tuple(starters)
 
 
 def _pipelines_of(settings: Mapping[str, Any]) -> set[str]:
@@ -133,7 +133,7 @@ def _own(client: PipelinesClient, pipeline_id: str) -> tuple[Starter, ...]:
 
 
 def now(client: PipelinesClient, of: Starter) -> Mapping[str, Any] | None:
-    """The setting as it stands; None when it, its job or the pipeline is gone. Raises Unreachable, ApiError."""
+    """The setting as it is; None when it, its job or the pipeline is gone. Raises Unreachable, ApiError."""
     if of.itself:
         return itself.now(client, of.pipeline_id, of.way)
     try:
@@ -148,11 +148,11 @@ def put(client: PipelinesClient, starter: Starter, setting: Mapping[str, Any]) -
         itself.put(client, starter.pipeline_id, starter.way, setting)
     else:
         client.update_job(starter.job_id, {starter.way: dict(setting)})
-    found = now(client, starter)
-    if found is None or found.get("pause_status", AWAKE) != setting.get("pause_status", AWAKE):
+    current = now(client, starter)
+    if current is None or current.get("pause_status", AWAKE) != setting.get("pause_status", AWAKE):
         raise Refused(
             f"The {starter.way} of {starter.says} was changed and reads back otherwise: "
-            f"{(found or {}).get('pause_status', 'gone')}. Look at it in the workspace, then try again.",
+            f"{(current or {}).get('pause_status', 'gone')}. Look at it in the workspace, then try again.",
             code="reads_back_otherwise",
         )
 

@@ -42,7 +42,7 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 @dataclass(frozen=True)
 class ResponseHead:
     """An answer, whatever it says: `status` of HTTP, `milliseconds` until its head was there, `is_json`: does its body
-    claim to be JSON, `certificate_until`: when the server's certificate ends (None: not told, or no TLS)."""
+    claim to be JSON, `certificate_until`: when the server's certificate ends (None: not known, or no TLS)."""
 
     status: int
     milliseconds: int
@@ -201,11 +201,11 @@ class Transport:
         if acted and not response.content:
             return {}
         try:
-            found = kept_text(read_json(response.content))
+            body = kept_text(read_json(response.content))
         except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict):
-            return found
+            body = None
+        if isinstance(body, dict):
+            return body
         says = f"The Pipelines API at {self.url} answered with something that is not its JSON."
         raise (
             OutcomeUnknown(says + " Whether it acted is not known.")
@@ -230,8 +230,8 @@ class Transport:
 def _certificate_end(response: requests.Response) -> datetime | None:
     """When the certificate of the connection that answered ends; None without TLS, or where urllib3 does not say."""
     socket = getattr(getattr(response.raw, "connection", None), "sock", None)
-    told = socket.getpeercert() if isinstance(socket, ssl.SSLSocket) else None
-    end = (told or {}).get("notAfter")
+    certificate = socket.getpeercert() if isinstance(socket, ssl.SSLSocket) else None
+    end = (certificate or {}).get("notAfter")
     return datetime.fromtimestamp(ssl.cert_time_to_seconds(end), UTC) if isinstance(end, str) else None
 
 
@@ -273,12 +273,12 @@ def kept_text(value: Any) -> Any:
 
 def _bounded(response: requests.Response) -> bytes:
     """The body; of one that is too large the beginning, which is made no JSON."""
-    found = bytearray()
+    received = bytearray()
     for piece in response.iter_content(PIECE):
-        found += piece
-        if len(found) > MOST_ANSWER:
-            return bytes(found[:PIECE]) + b"\0"
-    return bytes(found)
+        received += piece
+        if len(received) > MOST_ANSWER:
+            return bytes(received[:PIECE]) + b"\0"
+    return bytes(received)
 
 
 def _problem(response: requests.Response) -> tuple[str, str, dict[str, Any]]:

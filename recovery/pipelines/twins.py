@@ -32,26 +32,26 @@ def over(
     for name, query_id in query_ids(folded, rows).items():
         if name in defined:
             users.setdefault(query_id, []).append(name)
-    found = dict(folded)
+    values_by_flow = dict(folded)
     for query_id, names in users.items():
         if len(names) == 1 and query_id not in elsewhere:
             continue
         for name in names:
-            if not found[name].get("failure_memory") and not found[name].get("condition"):
+            if not values_by_flow[name].get("failure_memory") and not values_by_flow[name].get("condition"):
                 fields = (
-                    _fields(name, found[name]["state"], rows.get(name), updates)
+                    _fields(name, values_by_flow[name]["state"], rows.get(name), updates)
                     if len(names) > 1
-                    else _fields_elsewhere(name, found[name]["state"], updates)
+                    else _fields_elsewhere(name, values_by_flow[name]["state"], updates)
                 )
-                found[name] = {**found[name], **fields}
-    return found
+                values_by_flow[name] = {**values_by_flow[name], **fields}
+    return values_by_flow
 
 
 def query_ids(folded: Mapping[str, FlowValues], rows: Mapping[str, Flow]) -> dict[str, str]:
     """The query id of each flow that has one, by name: of its new values, else of its row."""
     kept = {name: row.query_id for name, row in rows.items()}
-    found = {name: str(values.get("query_id", kept.get(name, ""))) for name, values in folded.items()}
-    return {name: query_id for name, query_id in found.items() if query_id}
+    id_by_flow = {name: str(values.get("query_id", kept.get(name, ""))) for name, values in folded.items()}
+    return {name: query_id for name, query_id in id_by_flow.items() if query_id}
 
 
 def _fields(flow: str, state: str, row: Flow | None, updates: Sequence[Mapping[str, Any]]) -> FlowValues:

@@ -47,7 +47,7 @@ MAY_EDIT: Final = frozenset({"CAN_MANAGE", "IS_OWNER"})
 
 @dataclass
 class _Asking:
-    """A test under way: the client once there is one, and what earlier answers told."""
+    """A test under way: the client once there is one, and what earlier answers showed."""
 
     workspace: Workspace
     until: float
@@ -66,12 +66,12 @@ def keep_test(workspace_id: int) -> WorkspaceTest | None:
     workspace = Workspace.objects.kept().filter(pk=workspace_id).first()
     if workspace is None:
         return None
-    found = answers_of(workspace)
+    answers = answers_of(workspace)
     same = Workspace.objects.kept().filter(
         pk=workspace_id, url=workspace.url
     )  # not of another address meanwhile
-    same.update(tested=found.as_dict(), test_asked_at=None)
-    return found
+    same.update(tested=answers.as_dict(), test_asked_at=None)
+    return answers
 
 
 def answers_of(workspace: Workspace) -> WorkspaceTest:
@@ -111,21 +111,23 @@ def _answers(asking: _Asking) -> WorkspaceAnswer:
             ask, AnswerResult.UNKNOWN, (WorkspaceLack(LackOf.SECRET, detail=error.sentence),)
         )
     try:
-        told = asking.client.reach()
+        reached = asking.client.reach()
     except Unreachable as error:
         code = LackOf.ADDRESS if error.code in ("outbound", "no_such_host") else LackOf.ANSWER
         return WorkspaceAnswer(ask, AnswerResult.FAILS, (WorkspaceLack(code, detail=error.sentence),))
     lacks: list[WorkspaceLack] = []
-    if told.status >= 500:
-        lacks.append(WorkspaceLack(LackOf.ANSWER, detail=f"HTTP {told.status}"))
-    elif not (told.is_json and (told.status == 200 or told.status in (401, 403, 429))):
-        lacks.append(WorkspaceLack(LackOf.API, detail=f"HTTP {told.status}"))
+    if reached.status >= 500:
+        lacks.append(WorkspaceLack(LackOf.ANSWER, detail=f"HTTP {reached.status}"))
+    elif not (reached.is_json and (reached.status == 200 or reached.status in (401, 403, 429))):
+        lacks.append(WorkspaceLack(LackOf.API, detail=f"HTTP {reached.status}"))
     fails = bool(lacks)
     if asking.workspace.url.startswith("http:") and urlsplit(asking.workspace.url).hostname not in LOOPBACK:
         lacks.append(WorkspaceLack(LackOf.ENCRYPTION))
-    until = told.certificate_until.isoformat() if told.certificate_until else ""
+    until = reached.certificate_until.isoformat() if reached.certificate_until else ""
     result = AnswerResult.FAILS if fails else AnswerResult.HOLDS
-    return WorkspaceAnswer(ask, result, tuple(lacks), milliseconds=told.milliseconds, certificate_until=until)
+    return WorkspaceAnswer(
+        ask, result, tuple(lacks), milliseconds=reached.milliseconds, certificate_until=until
+    )
 
 
 def _token(asking: _Asking) -> WorkspaceAnswer:
@@ -184,19 +186,19 @@ def _read_one(asking: _Asking, client: PipelinesClient, entry: Mapping[str, Any]
     """What cannot be read of one pipeline, with what the API said."""
     pipeline_id = str(entry.get("pipeline_id") or "")
     try:
-        told = client.get_pipeline(pipeline_id)
+        spec = client.get_pipeline(pipeline_id)
     except RepriseError as error:
         return {LackOf.PIPELINE: cleansing.cleanse_text(error.sentence)}
-    asking.read.append(told)
-    found: dict[LackOf, str] = {}
+    asking.read.append(spec)
+    lacks: dict[LackOf, str] = {}
     lack = _lack_of(lambda: next(client.events(pipeline_id, limit=1), None), LackOf.EVENTS)
     if lack:
-        found[lack.code] = lack.detail
-    path = _code_path(told.get("spec") or {})
+        lacks[lack.code] = lack.detail
+    path = _code_path(spec.get("spec") or {})
     lack = _lack_of(lambda: client.get_status(path), LackOf.CODE) if path else None
     if lack:
-        found[lack.code] = lack.detail
-    return found
+        lacks[lack.code] = lack.detail
+    return lacks
 
 
 def _lack_of(call: Callable[[], object], code: LackOf) -> WorkspaceLack | None:
@@ -218,8 +220,8 @@ def _code_path(spec: Mapping[str, Any]) -> str:
     """Where the first of a pipeline's definition files is, or the folder of a pattern; "" where it names none."""
     for library in spec.get("libraries") or []:
         for kind in ("file", "notebook", "glob"):
-            told = library.get(kind) if isinstance(library, dict) else None
-            place = (told or {}).get("path") or (told or {}).get("include")
+            entry = library.get(kind) if isinstance(library, dict) else None
+            place = (entry or {}).get("path") or (entry or {}).get("include")
             if isinstance(place, str) and place:
                 return place.split("*", 1)[0].rstrip("/") if "*" in place else place
     return ""
@@ -303,7 +305,7 @@ def _checkpoints(asking: _Asking) -> WorkspaceAnswer:
 
 
 class _Storage(Enum):
-    """What lies at a storage root, where nothing hinders the look."""
+    """What is at a storage root, where nothing hinders the look."""
 
     CHECKPOINTS = auto()
     NONE_YET = auto()
@@ -311,7 +313,7 @@ class _Storage(Enum):
 
 
 def _look_at_storage(root: str) -> _Storage | str:
-    """What lies at a storage root, or why it cannot be listed.
+    """What is at a storage root, or why it cannot be listed.
 
     A root without checkpoints is seen, and Spark makes the folder with the first stream that runs. A root that is not
     there is one that cannot be seen from here, or one where nothing ever ran (`_may_have_run`).

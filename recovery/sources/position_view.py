@@ -188,7 +188,7 @@ def _describe_cost(source: ShownSource, distance: InputBetween, what: str) -> st
 
 
 def _list_unclear_parts(source: ShownSource) -> list[str]:
-    """Parts whose two positions cannot be compared, so that no distance holds what lies between."""
+    """Parts whose two positions cannot be compared, so that no distance holds what is between."""
     if len(source.changes) == 1 and all(_has_any(of) for of in (source.lost, source.reread)):
         return []  # it skips some and repeats others, and both were counted
     return [c.part for c in source.changes if c.moved in (PartMove.UNCLEAR, PartMove.GONE)]

@@ -58,7 +58,7 @@ from recovery.spark.unsure import by_order
 
 
 def study_code(spark: Any, request: Request, folder: Path) -> Study:
-    """What the code is and yields; what stands in the way is its `problem`, the rest as far as known."""
+    """What the code is and yields; what is in the way is its `problem`, the rest as far as known."""
     from pyspark.errors import PySparkException
 
     try:

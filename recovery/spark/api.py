@@ -2,7 +2,7 @@
 
 Nothing here changes anything but `StudyRequest.write`, which writes to a folder that the caller names, and `restore`.
 Every function raises `Unreachable` where no answer came that can be read, and `Refused` where the pipeline's own
-code is what stands in the way; both within the timeout given (`recovery.spark.asking` has their codes).
+code is what is in the way; both within the timeout given (`recovery.spark.asking` has their codes).
 What comes back was written by other people's code: each field is of the type and within the bounds that it has here.
 """
 
@@ -156,11 +156,11 @@ class Study:
     (different keys), `repeats` (rows whose key the table holds) and `fresh` (different keys that the
     table does not hold) by label. `notes` are facts that are no problem. A source is {format, path, options, schema,
     location}; of a table by name `format` is its provider, `path` and `table` its name, `location` where the catalog
-    says it lies. Options may hold passwords: they are for asking the source, and go into no plan and on no page.
+    says it is. Options may hold passwords: they are for asking the source, and go into no plan and on no page.
     `sink`: what the code declares with `create_sink` as the flow's target, {name, format, options}, the options as
     secret as those of a source; None: a table, or not known, as the code cannot be analysed.
     `computed`: those of the columns that the code computes (`explained.computed_columns`).
-    `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be told. `groups`: rows that
+    `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be known. `groups`: rows that
     come of one group of its aggregation (`explained.groups`).
     `problem_code`: NO_SUCH_COLUMN where the key that was asked for is not there; UNSEEN_STREAM where the plan reads a
     stream of which nothing is known, or one of a SQL text in whose place nothing can be put; other_checkpoint
@@ -218,7 +218,7 @@ class TableRowCount:
 
 @dataclass(frozen=True)
 class TablePlace:
-    """Where a table lies, and when the catalog says it was made ("" where it does not say)."""
+    """Where a table is, and when the catalog says it was made ("" where it does not say)."""
 
     location: Text
     made: Text
@@ -335,8 +335,8 @@ class Measure:
     beyond one per key in the whole table; of these `duplicates_before` stood there before. `table_keys`: different keys
     in the table. `keys_twice`: those of new rows that it has more than once; `new_repeats`: new rows beyond the first
     of their key, rows of before included.
-    `vanished`: rows that the Delta table had at `old_version` and has no more, told apart by the key like all others: 0
-    where its log says that no commit took one away, and what was rewritten was compared; None for a file table.
+    `vanished`: rows that the Delta table had at `old_version` and has no more, by the key like all others: 0 where its log
+    says that no commit took one away, and what was rewritten was compared; None for a file table.
     `misread`: columns, nested ones too, that new data files of a table by its path have with another type than those of
     before, or no longer: no one schema reads both, so a reader gets other values in either, or none.
     `values`: the columns beyond the key, where rows are compared by a key alone and none were filled back or added;
@@ -539,7 +539,7 @@ def table_location(answers: Answers, table: str, *, timeout: float = STUDY_SECON
 
 def location(answers: Answers, table: str, *, timeout: float = STUDY_SECONDS) -> str:
     """As `table_location`. Raises `NotFound` where there is no such table."""
-    found = table_location(answers, table, timeout=timeout)
-    if found is None:
+    place = table_location(answers, table, timeout=timeout)
+    if place is None:
         raise NotFound(f"Spark knows no table {table}; check its catalog, schema and name.")
-    return found
+    return place

@@ -40,7 +40,7 @@ class Answers(Protocol):
 
 @dataclass(frozen=True)
 class Service:
-    """A questions service. `spark` names the Spark that it shall ask, as it knows it; "": the one that it owns.
+    """A questions service. `spark` names the Spark that it must ask, as it knows it; "": the one that it owns.
 
     `environment`: whose pipelines the questions are about; a service of other environments refuses them.
     `allowed`: what may be called beside public addresses; None: anything.
@@ -90,14 +90,14 @@ class Service:
 
     def _read(self, response: requests.Response, until: float, seconds: float) -> bytes:
         """The body without the blanks before it. Raises Unreachable (`answer_late`), Refused (`answer_too_large`)."""
-        found = bytearray()
+        received = bytearray()
         for piece in response.iter_content(PIECE):
-            found += piece if found else piece.lstrip()
-            if len(found) > MOST_ANSWER:
+            received += piece if received else piece.lstrip()
+            if len(received) > MOST_ANSWER:
                 too_large()
             if time.monotonic() > until:
                 late(seconds)
-        return bytes(found)
+        return bytes(received)
 
     def _refuse(self, response: requests.Response, until: float) -> NoReturn:
         """What an answer means that is none. Its own words are bounded, and hold no token."""
@@ -147,8 +147,8 @@ def answer_in(body: bytes, seconds: float) -> Mapping[str, Any]:
         unreadable()
     if not isinstance(reply.get("answer"), dict):
         raise_error(str(reply.get("error") or ""), str(reply.get("sentence") or ""), seconds)
-    found: dict[str, Any] = reply["answer"]
-    return found
+    answer: dict[str, Any] = reply["answer"]
+    return answer
 
 
 def raise_error(code: str, sentence: str, seconds: float) -> NoReturn:

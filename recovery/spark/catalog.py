@@ -53,17 +53,17 @@ def describe(spark: Any, name: str) -> dict[str, str]:
 
 def is_delta_at(spark: Any, name: str, location: str) -> bool:
     """Whether the name is that of the Delta table at this place now."""
-    found = describe(spark, name)
-    same = plain(found.get("location", "")).rstrip("/") == plain(location).rstrip("/")
-    return found.get("provider") == "delta" and same
+    described = describe(spark, name)
+    same = plain(described.get("location", "")).rstrip("/") == plain(location).rstrip("/")
+    return described.get("provider") == "delta" and same
 
 
 def places(spark: Any, names: Sequence[str]) -> dict[str, dict[str, str]]:
     """`location` of each table that there is, and when it was `made`, "" where the catalog does not say."""
-    found = {name: describe(spark, name) for name in names}
+    described = {name: describe(spark, name) for name in names}
     return {
         name: {"location": told["location"], "made": told.get("created time", "")}
-        for name, told in found.items()
+        for name, told in described.items()
         if told.get("location")
     }
 

@@ -179,7 +179,7 @@ class CodeFlow:
         return secrets.withheld(first_line(error), self.reader.withheld)
 
     def key(self, given: Sequence[str] | None) -> tuple[list[str], str]:
-        """By what rows are told apart, and who says so: (columns, words)."""
+        """By what rows are distinguished, and who says so: (columns, words)."""
         if given:
             return counting.resolved(given, self.columns, "What the code yields"), NAMED
         if self.let_through_by:
@@ -276,8 +276,8 @@ def _dedupe(text: str) -> tuple[str, ...] | None:
 def _as_flow(spark: Any, flow: sql_definitions.SqlFlow) -> Any:
     """A flow of a SQL file, as the registry keeps one of Python."""
     text = sql_definitions.only_query(flow.query.text)
-    told = {"spark_conf": {}, "mode": "append", "query": flow.query}
-    return SimpleNamespace(name=flow.name, target=flow.target, func=lambda: spark.sql(text), **told)
+    values = {"spark_conf": {}, "mode": "append", "query": flow.query}
+    return SimpleNamespace(name=flow.name, target=flow.target, func=lambda: spark.sql(text), **values)
 
 
 def _prepare(
@@ -309,11 +309,11 @@ def _unfixed(source: Mapping[str, Any]) -> str:
 
 def _sink(definitions: Definitions, target: str) -> dict[str, Any] | None:
     """The sink that the code declares under the name of a flow's target; None: the flow writes a table."""
-    found = definitions.sinks.get(".".join(parts_of(target)))
-    if found is None:
+    sink = definitions.sinks.get(".".join(parts_of(target)))
+    if sink is None:
         return None
-    options = {str(name): str(value) for name, value in found.options.items()}
-    return {"name": found.name, "format": found.format.lower(), "options": options}
+    options = {str(name): str(value) for name, value in sink.options.items()}
+    return {"name": sink.name, "format": sink.format.lower(), "options": options}
 
 
 def _find_partitions(definitions: Definitions, flow: Any) -> tuple[str, ...] | None:

@@ -138,26 +138,28 @@ def _bare(kind: Any, by_collation: bool) -> Any:
     return kind
 
 
-def _common(mine: Any, theirs: Any, path: str = "") -> Any:
+def _common(our_type: Any, their_type: Any, path: str = "") -> Any:
     from pyspark.sql import types as T
 
-    if mine == theirs:
-        return mine
-    if isinstance(mine, T.NullType) or isinstance(theirs, T.NullType):
-        return theirs if isinstance(mine, T.NullType) else mine
-    if isinstance(mine, T.StructType) and isinstance(theirs, T.StructType):
-        return _common_struct(mine, theirs, path)
-    if isinstance(mine, T.ArrayType) and isinstance(theirs, T.ArrayType):
-        return T.ArrayType(_common(mine.elementType, theirs.elementType, f"{path}.element"))
-    if isinstance(mine, T.MapType) and isinstance(theirs, T.MapType):
-        key = _common(mine.keyType, theirs.keyType, f"{path}.key")
-        return T.MapType(key, _common(mine.valueType, theirs.valueType, f"{path}.value"))
-    if isinstance(theirs, T.StringType) and (isinstance(mine, T.StringType) or _named(mine) in AS_TEXT):
-        return mine if isinstance(mine, T.StringType) else theirs
-    found = _common_number(mine, theirs)
-    if found is None:
-        raise _Apart(path, mine, theirs)
-    return found
+    if our_type == their_type:
+        return our_type
+    if isinstance(our_type, T.NullType) or isinstance(their_type, T.NullType):
+        return their_type if isinstance(our_type, T.NullType) else our_type
+    if isinstance(our_type, T.StructType) and isinstance(their_type, T.StructType):
+        return _common_struct(our_type, their_type, path)
+    if isinstance(our_type, T.ArrayType) and isinstance(their_type, T.ArrayType):
+        return T.ArrayType(_common(our_type.elementType, their_type.elementType, f"{path}.element"))
+    if isinstance(our_type, T.MapType) and isinstance(their_type, T.MapType):
+        key = _common(our_type.keyType, their_type.keyType, f"{path}.key")
+        return T.MapType(key, _common(our_type.valueType, their_type.valueType, f"{path}.value"))
+    if isinstance(their_type, T.StringType) and (
+        isinstance(our_type, T.StringType) or _named(our_type) in AS_TEXT
+    ):
+        return our_type if isinstance(our_type, T.StringType) else their_type
+    number = _common_number(our_type, their_type)
+    if number is None:
+        raise _Apart(path, our_type, their_type)
+    return number
 
 
 def _common_struct(mine: Any, theirs: Any, path: str) -> Any:

@@ -37,7 +37,7 @@ class Computed:
 
 
 def compare_dataset(spark: Any, request: Mapping[str, Any], folder: Path) -> DefinitionMeasure:
-    """The dataset beside its definition. What stands in the way is its `problem`, the rest as far as known."""
+    """The dataset beside its definition. What is in the way is its `problem`, the rest as far as known."""
     from pyspark.errors import PySparkException
 
     held = table(spark, request["table"])

@@ -70,28 +70,28 @@ def load(spark: Any, placed: Mapping[str, Path], libraries: Sequence[str], folde
     from pyspark.pipelines.block_session_mutations import block_session_mutations
     from pyspark.pipelines.graph_element_registry import graph_element_registration_context
 
-    found = Definitions()
+    definitions = Definitions()
     sys.path.insert(0, str(folder))  # helper modules lie beside the definitions
     os.chdir(folder)
-    with graph_element_registration_context(_registry(found)):
+    with graph_element_registration_context(_registry(definitions)):
         for name in libraries:
             path = placed.get(name)
             if path is None:
                 raise BadCode(f"The definition file {name} is listed by the pipeline, but is not there.")
             if path.suffix == ".sql":
-                found.sql_files.append(name)
+                definitions.sql_files.append(name)
                 continue
             try:
                 with block_session_mutations():
                     _run(path, spark)
             except (Exception, SystemExit) as error:
                 raise BadCode(where(error, placed)) from error
-    return found
+    return definitions
 
 
-def find_flow(found: Definitions, flow: str, catalog: str, schema: str) -> Any:
+def find_flow(definitions: Definitions, flow: str, catalog: str, schema: str) -> Any:
     """The flow of this name (`catalog.schema.flow`, verbatim). Raises `BadCode`."""
-    flows = [f for f in found.flows if f.target not in found.views]
+    flows = [f for f in definitions.flows if f.target not in definitions.views]
     wanted = parts_of(flow)
     exact = [f for f in flows if full_name(f.name, catalog, schema) == wanted]
     close = exact or [f for f in flows if parts_of(f.name)[-1] == wanted[-1]]
@@ -101,13 +101,13 @@ def find_flow(found: Definitions, flow: str, catalog: str, schema: str) -> Any:
         raise BadCode(
             f"The code defines the flow {flow} {len(close)} times; give each flow a name of its own."
         )
-    if any(parts_of(f.name or f.target)[-1] == wanted[-1] for f in found.cdc_flows):
+    if any(parts_of(f.name or f.target)[-1] == wanted[-1] for f in definitions.cdc_flows):
         raise BadCode(f"The flow {flow} is an AUTO CDC flow; its query is not in the code.")
-    if found.sql_files:
+    if definitions.sql_files:
         raise BadCode(
             f"The flow {flow} is not in the Python files, and no query was found for it in the SQL files "
-            f"({', '.join(found.sql_files)}): one with expectations, AUTO CDC or a name that only an update computes "
-            "is not read."
+            f"({', '.join(definitions.sql_files)}): one with expectations, AUTO CDC or a name that only an update "
+            "computes is not read."
         )
     names = ", ".join(sorted(f.name for f in flows)) or "none"
     raise BadCode(f"The code no longer defines the flow {flow}; flows found: {names}.")
@@ -150,7 +150,7 @@ def _run(path: Path, spark: Any) -> None:
     module_spec.loader.exec_module(module)
 
 
-def _registry(found: Definitions) -> Any:
+def _registry(definitions: Definitions) -> Any:
     """A GraphElementRegistry that remembers; its base class is only there once pyspark is imported."""
     from pyspark.pipelines.graph_element_registry import GraphElementRegistry
     from pyspark.pipelines.output import Sink, TemporaryView
@@ -158,17 +158,17 @@ def _registry(found: Definitions) -> Any:
     class Remember(GraphElementRegistry):
         def register_output(self, output: Any) -> None:
             if isinstance(output, TemporaryView):
-                found.views.add(output.name)
+                definitions.views.add(output.name)
             elif isinstance(output, Sink):
-                found.sinks[".".join(parts_of(output.name))] = output
+                definitions.sinks[".".join(parts_of(output.name))] = output
 
         def register_flow(self, flow: Any) -> None:
-            found.flows.append(flow)
+            definitions.flows.append(flow)
 
         def register_auto_cdc_flow(self, flow: Any) -> None:
-            found.cdc_flows.append(flow)
+            definitions.cdc_flows.append(flow)
 
         def register_sql(self, sql_text: str, file_path: Path) -> None:
-            found.sql_files.append(str(file_path))
+            definitions.sql_files.append(str(file_path))
 
     return Remember()

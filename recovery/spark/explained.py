@@ -196,13 +196,13 @@ def computed_columns(text: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Those of these names that some step of the query gives to a value that had another one, or none, before: the same
     name need not mean the same column above and below it. A field of a record that keeps its name is not computed."""
     lines = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
-    found = []
+    computed = []
     for name in columns:
         made = re.compile(rf"(\S+) AS {re.escape(name)}#\d", re.IGNORECASE)
         kept = re.compile(rf"[\[(]*(?:[\w#]+\.)*{re.escape(name)}(?:#\d+L?)?", re.IGNORECASE)
         if any(not kept.fullmatch(value) for line in lines for value in made.findall(line)):
-            found.append(name)
-    return tuple(found)
+            computed.append(name)
+    return tuple(computed)
 
 
 def dedupes_last(text: str) -> bool:

@@ -224,16 +224,18 @@ def unfit(into: Any, rows: Any) -> list[str]:
     """Columns that keep rows of one schema from being written into another without a change: only one of both has
     them, or a value may not fit the type."""
     mine, theirs = ({f.name.lower(): f for f in schema.fields} for schema in (into, rows))
-    found = [f.name for low, f in (*mine.items(), *theirs.items()) if low not in mine or low not in theirs]
+    differing = [
+        f.name for low, f in (*mine.items(), *theirs.items()) if low not in mine or low not in theirs
+    ]
     for low in mine.keys() & theirs.keys():
         want = mine[low].dataType
         try:
             kind = common_type(mine[low].name, want, theirs[low].dataType)
             if common_type(mine[low].name, want, want) != kind:
-                found.append(mine[low].name)
+                differing.append(mine[low].name)
         except NotComparable:
-            found.append(mine[low].name)
-    return sorted(found)
+            differing.append(mine[low].name)
+    return sorted(differing)
 
 
 def at_version(spark: Any, name: str, version: int) -> Any:

@@ -99,15 +99,15 @@ def occurring(rows: Any, keys: Any, names: Sequence[str]) -> Any:
             F.max(n).alias(f"high{i}"),
             F.count_if(F.col(n).isNull()).alias(f"null{i}"),
         ]
-    told = keys.agg(*sums).collect()[0]
-    if not told["keys"]:
+    counts = keys.agg(*sums).collect()[0]
+    if not counts["keys"]:
         return rows.where("false")
     for i, n in enumerate(ordered):
-        low, high = told[f"low{i}"], told[f"high{i}"]
+        low, high = counts[f"low{i}"], counts[f"high{i}"]
         if _exact(low) and _exact(high):
-            rows = rows.where(_between(n, low, high, null=told[f"null{i}"] > 0))
+            rows = rows.where(_between(n, low, high, null=counts[f"null{i}"] > 0))
     hashes = keys.select(F.xxhash64(*usable).alias("__hash")).distinct()
-    if told["keys"] <= BROADCAST_KEYS:
+    if counts["keys"] <= BROADCAST_KEYS:
         hashes = F.broadcast(hashes)
     return rows.withColumn("__hash", F.xxhash64(*usable)).join(hashes, "__hash", "left_semi").drop("__hash")
 
@@ -133,5 +133,5 @@ def _type(frame: Any, name: str) -> str:
 
 def _alike(rows: Any, keys: Any, name: str) -> bool:
     """Whether equal values of both have equal hashes: one type on both sides, and one that is compared by its bytes."""
-    told = _type(keys, name)
-    return told == _type(rows, name) and (told in HASHED or told.startswith("decimal"))
+    held_type = _type(keys, name)
+    return held_type == _type(rows, name) and (held_type in HASHED or held_type.startswith("decimal"))

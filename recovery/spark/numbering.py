@@ -42,8 +42,8 @@ class Numbered:
     @property
     def read_again(self) -> str:
         """A table of a SQL text that is read more than once: which of its positions is whose is not certain."""
-        told = [str(source["table"]) for source in self.sources if source.get("table")]
-        return next((t for t in self.by_text if sum(names_table(one, t) for one in told) > 1), "")
+        tables = [str(source["table"]) for source in self.sources if source.get("table")]
+        return next((t for t in self.by_text if sum(names_table(one, t) for one in tables) > 1), "")
 
 
 def number_sources(
@@ -64,8 +64,8 @@ def number_sources(
         first = {relation.text: i for i, relation in reversed(list(enumerate(found)))}
         return Numbered(tuple(reads[i] for i in sorted(first.values())))
     if named > len(reads) or any(_unread(relation, reads) for relation in found):
-        told = named == len(found) and not any(map(_OPTIONS.search, queries))
-        return _with_unseen(found, reads, describe) if told else _unseen(reads)
+        is_certain = named == len(found) and not any(map(_OPTIONS.search, queries))
+        return _with_unseen(found, reads, describe) if is_certain else _unseen(reads)
     return Numbered(tuple(reads), OTHERWISE if len(reads) > 1 else None)
 
 
@@ -78,10 +78,10 @@ def _with_unseen(
         own = next((read for read in left if _is_of(relation, read)), None)
         if own is not None:
             left.remove(own)
-        told = own or (describe(relation.table) if relation.table else {})
-        if own is None and not told.get("location"):
+        described = own or (describe(relation.table) if relation.table else {})
+        if own is None and not described.get("location"):
             return _unseen(reads)
-        sources.append(told)
+        sources.append(described)
         if own is None:
             by_text.append(relation.table)
     return _unseen(reads) if left else Numbered(tuple(sources), by_text=tuple(by_text))

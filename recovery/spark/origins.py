@@ -71,7 +71,7 @@ def find_origins(
     *,
     by_collation: bool,
 ) -> list[RowOrigin]:
-    """Each file that yields one of these missing rows; [] where none can be told.
+    """Each file that yields one of these missing rows; [] where none is known.
 
     `files`: the new input. `found`: what was written, with which the rows were compared by `columns`.
     Raises what Spark and the code raise.
@@ -121,14 +121,14 @@ def _files_of(
         *(f"{side}{n}" for side in "kw" for n in range(len(columns)))
     )
     spelled = {plain(f): f for f in files}
-    told: list[_Sought] = []
+    sought: list[_Sought] = []
     for row in hits.distinct().orderBy("sample", "file").limit(len(samples) * FILES_OF_ONE * 4).collect():
         file = spelled.get(plain(unquote(row["file"] or "")))
         number = int(row["sample"])
-        if file is None or sum(t.sample == number for t in told) >= FILES_OF_ONE:
+        if file is None or sum(t.sample == number for t in sought) >= FILES_OF_ONE:
             continue
-        told.append(_Sought(number, file, tuple(row[f"p{n}"] for n in range(len(passed)))))
-    return told
+        sought.append(_Sought(number, file, tuple(row[f"p{n}"] for n in range(len(passed)))))
+    return sought
 
 
 def _passed(yielded: Any, read: _FileSourceRead) -> dict[str, str]:

@@ -125,8 +125,8 @@ def _took_too_long(request: Request) -> Answer:
 
 def _watermark(progress: Any) -> float:
     """At which a batch ran, in epoch ms; without any watermark later than each."""
-    told = progress.eventTime.get("watermark")
-    return round(datetime.fromisoformat(told).timestamp() * 1000) if told else inf
+    watermark = progress.eventTime.get("watermark")
+    return round(datetime.fromisoformat(watermark).timestamp() * 1000) if watermark else inf
 
 
 def _said(
@@ -179,11 +179,11 @@ class Copies:
         cuts, reasons = {}, []
         for number, read in sorted(self._reads.items()):
             waits = self._named(number, read, self._study["sets"], self._study["slices"])
-            found = batches.split_batches(waits, read.described["options"])
-            self._copy(number, read, found.cuts)
-            cuts[str(number)] = len(found.cuts)
-            if found.why:
-                reasons.append(f"Source {number}: {found.why}.")
+            split = batches.split_batches(waits, read.described["options"])
+            self._copy(number, read, split.cuts)
+            cuts[str(number)] = len(split.cuts)
+            if split.why:
+                reasons.append(f"Source {number}: {split.why}.")
         mode = self._flow.output_mode
         if mode != "append" and not ALIKE.issuperset(self._flow.operators):
             reasons.append(f"The query writes in {mode} mode, and a rehearsal appends: it writes other rows.")
@@ -193,20 +193,20 @@ class Copies:
 
     def write_before(self) -> list[int]:
         """Copy what was processed: the sources of which something was."""
-        found: list[int] = []
+        numbers: list[int] = []
         replay = self._request.get("replay")
         if replay is None:
-            return found
-        told = replay["input"]
+            return numbers
+        replayed = replay["input"]
         for number, read in sorted(self._reads.items()):
-            held = self._named(number, read, {"": told["files"]}, {"": told["slices"]})
+            held = self._named(number, read, {"": replayed["files"]}, {"": replayed["slices"]})
             place = f"{self._input}/{number}/{BEFORE}"
             if held.empty:  # a stream asks for a folder that is there
                 self._spark.createDataFrame([], self._schemas[number]).write.parquet(place)
                 continue
             self._copied_over(number, read, held).write.parquet(place)
-            found.append(number)
-        return found
+            numbers.append(number)
+        return numbers
 
     def _named(
         self,
@@ -216,8 +216,8 @@ class Copies:
         slices: Mapping[str, Request],
     ) -> InputRange:
         """What is asked of one source, all labels together, in their order."""
-        told = [label[str(number)] for label in slices.values() if str(number) in label]
-        parts = [InputRange.from_json(part) for part in told]
+        labels = [label[str(number)] for label in slices.values() if str(number) in label]
+        parts = [InputRange.from_json(part) for part in labels]
         if read.described["format"].lower() in FORMATS | {""}:
             listed = dict.fromkeys(f for files in sets.values() for f in files)
             place = str(read.described["location"] or "")  # of a table, which has a name for a path
@@ -225,10 +225,10 @@ class Copies:
             parts.insert(0, InputRange("files", tuple(mine)))
         if not parts:
             return InputRange("files")
-        found = batches.join_slices(parts)
-        if found is None:
+        joined = batches.join_slices(parts)
+        if joined is None:
             raise CannotReplay(f"What is asked of source {number} leaves something out in between.")
-        return found
+        return joined
 
     def _copy(self, number: int, read: SourceRead, cuts: Sequence[InputRange]) -> None:
         schema = self._schemas[number]

@@ -91,13 +91,13 @@ class ReaderProxy:
         """What the function builds where every streaming read of it is replaced. Raises `UnseenStream`."""
         self._replaced = set()
         with self._patched(replace):
-            found = function()
+            frame = function()
         if left := [table for table in self.by_text if table not in self._replaced]:
             raise UnseenStream(
                 f"A SQL text of the code reads {', '.join(left)} as a stream, and where it does so was not found. "
                 "Write FROM STREAM and the table's name."
             )
-        return found
+        return frame
 
     def batch(
         self,
@@ -184,7 +184,7 @@ class ReaderProxy:
         return original(session, written, args, **given, **others)
 
     def _instead_of(self, name: str) -> Any:
-        """What stands in the place of a table that a SQL text reads as a stream under this name."""
+        """What is in the place of a table that a SQL text reads as a stream under this name."""
         from pyspark.sql.connect.dataframe import DataFrame
         from pyspark.sql.connect.plan import Read
 

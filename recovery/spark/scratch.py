@@ -60,8 +60,8 @@ def rehearse_flow(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> d
         return {"problem": "The flow's sources have names, which a rehearsal cannot give to copies of them."}
     if Store.open(request.scratch).exists():
         raise Refused(f"{request.scratch} is there already; a rehearsal needs a new folder.")
-    told = sent(request)
-    staged = checked(StagedRehearsal, ask("stage", told, seconds=timeout))
+    sent_request = sent(request)
+    staged = checked(StagedRehearsal, ask("stage", sent_request, seconds=timeout))
     if staged.problem is not None:
         return {"problem": staged.problem}
     place = f"{request.scratch.rstrip('/')}/checkpoint"
@@ -70,12 +70,12 @@ def rehearse_flow(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> d
     lines = ['{"logOffset":0}' if n in planned else "-" for n in range(staged.sources)]
     logs = {n: replayed.source_log(request.scratch, n) for n in planned}
     empty_checkpoint.lay_skeleton(place, ["v1", first, *lines], logs=logs, guard=lambda: None)
-    told |= {"cuts": dict(staged.cuts), "before": list(staged.before)}
+    sent_request |= {"cuts": dict(staged.cuts), "before": list(staged.before)}
 
     def run(question: str) -> RehearsalRun:
         seconds = max(1.0, until - time.monotonic())
         return checked(
-            RehearsalRun, ask(question, {**told, "seconds": seconds}, seconds=seconds + GRACE_SECONDS)
+            RehearsalRun, ask(question, {**sent_request, "seconds": seconds}, seconds=seconds + GRACE_SECONDS)
         )
 
     ran = RehearsalRun()

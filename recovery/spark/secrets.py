@@ -26,14 +26,14 @@ HIDDEN = "***"
 
 def values(options: Mapping[str, str]) -> set[str]:
     """Texts that no sentence may hold: the values of options, and what is quoted inside those that are secret."""
-    found = set()
+    secrets = set()
     for name, value in options.items():
         secret = bool(_SECRET.search(name))
         if secret:
-            found |= {part for parts in _INSIDE.findall(value) for part in parts if part}
+            secrets |= {part for parts in _INSIDE.findall(value) for part in parts if part}
         if secret or (name.lower() not in SHOWN and len(value) >= SHORTEST):
-            found.add(value)
-    return {text for text in found if text.lower() not in ("", "true", "false", "required", "optional")}
+            secrets.add(value)
+    return {text for text in secrets if text.lower() not in ("", "true", "false", "required", "optional")}
 
 
 def is_secret(option: str) -> bool:

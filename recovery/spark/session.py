@@ -84,7 +84,7 @@ def release_session(spark: Any) -> None:
 
 
 def _knock(remote: str) -> None:
-    """Is anybody there? A channel would try for its whole time. Raises Unreachable, WrongUse."""
+    """Is anyone there? A channel would try for its whole time. Raises Unreachable, WrongUse."""
     parts = urlsplit(remote)
     if parts.scheme != "sc" or not parts.hostname:
         raise WrongUse("The address of Spark Connect must begin with sc:// and name a host.")

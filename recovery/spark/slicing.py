@@ -53,13 +53,13 @@ def _kafka_rounds(slices: Sequence[Slice]) -> list[Slice]:
 
 def _joined(ranges: list[list[int]]) -> list[list[int]]:
     """Ranges [start, end) in order; those that overlap or touch are one, empty ones are left out."""
-    found: list[list[int]] = []
+    joined: list[list[int]] = []
     for start, end in sorted(r for r in ranges if r[1] > r[0]):
-        if found and start <= found[-1][1]:
-            found[-1][1] = max(found[-1][1], end)
+        if joined and start <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], end)
         else:
-            found.append([start, end])
-    return found
+            joined.append([start, end])
+    return joined
 
 
 def _delta_once(slices: Sequence[Slice]) -> list[Slice]:
@@ -128,9 +128,9 @@ def delta(read: Any, parquet: Any, location: str, stream: Any, slices: Sequence[
             if part.get("direct"):
                 frames.append(parquet(bare(stream.schema), below(location, paths)))
                 continue
-            found = _files_of(read({"versionAsOf": str(version)}), location, paths)
+            frame = _files_of(read({"versionAsOf": str(version)}), location, paths)
             at_ms = part.get("snapshot_ms")
-            frames.append(found if at_ms is None else _inserted(found, version, at_ms))
+            frames.append(frame if at_ms is None else _inserted(frame, version, at_ms))
         if changes := part.get("changes"):
             frames.append(read(changes_of(*changes)))
     if not frames:
@@ -147,8 +147,8 @@ def _inserted(frame: Any, version: int, at_ms: int) -> Any:
     """A snapshot as a change feed begins with it: every row was inserted by that version (CDCReader)."""
     from pyspark.sql import functions as F
 
-    told = {CHANGE: F.lit("insert"), "_commit_version": F.lit(version).cast("long")}
-    return frame.withColumns({**told, "_commit_timestamp": F.timestamp_millis(F.lit(at_ms))})
+    columns = {CHANGE: F.lit("insert"), "_commit_version": F.lit(version).cast("long")}
+    return frame.withColumns({**columns, "_commit_timestamp": F.timestamp_millis(F.lit(at_ms))})
 
 
 def _nothing(stream: Any) -> Any:
@@ -211,7 +211,7 @@ def _nullable(schema: Any) -> Any:
 
 
 def _union(frames: Sequence[Any]) -> Any | None:
-    found = None
+    union = None
     for frame in frames:
-        found = frame if found is None else found.unionAll(frame)
-    return found
+        union = frame if union is None else union.unionAll(frame)
+    return union

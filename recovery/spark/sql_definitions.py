@@ -46,20 +46,20 @@ UNREAD: Final = SqlQuery("", "", "")
 
 def queries(texts: Iterable[str]) -> list[SqlQuery]:
     """Every query of these files. A statement that is too long to be read is one that may write anything (`UNREAD`)."""
-    found = []
+    parsed = []
     for text in texts:
         settings: list[str] = []
         for statement in map(str.strip, sqlparse.split(text)):
             try:
                 words = _words(statement)
             except SQLParseError:
-                found.append(UNREAD)
+                parsed.append(UNREAD)
                 continue
             if words[:1] in (["SET"], ["USE"]):
                 settings.append(statement.rstrip("; \n"))
             elif words[:1] == ["CREATE"] and (query := _created(statement, tuple(settings))):
-                found.append(query)
-    return found
+                parsed.append(query)
+    return parsed
 
 
 def _created(statement: str, settings: tuple[str, ...]) -> SqlQuery | None:
@@ -106,12 +106,12 @@ def _name(words: Sequence[str]) -> str:
     return name
 
 
-def query_of(found: Iterable[SqlQuery], dataset: str, catalog: str, schema: str) -> SqlQuery:
+def query_of(queries_of_file: Iterable[SqlQuery], dataset: str, catalog: str, schema: str) -> SqlQuery:
     """The one query that writes a dataset. `catalog`, `schema`: those in which each file begins. Raises `BadCode` where
     there is none, more than one, or one of which it is not known whether it writes this dataset or another."""
     full: Place = (catalog.lower(), schema.lower())
     wanted = _full(dataset, full)
-    every = [(q, _full(q.target, _current(q.settings, full))) for q in found if not q.temporary]
+    every = [(q, _full(q.target, _current(q.settings, full))) for q in queries_of_file if not q.temporary]
     mine = [q for q, name in every if name == wanted and None not in wanted]
     unsure = [q for q, name in every if name != wanted and _may_be(name, wanted)]
     if unsure:
@@ -135,12 +135,12 @@ class SqlFlow:
     query: SqlQuery
 
 
-def flows_of(found: Iterable[SqlQuery], catalog: str, schema: str) -> tuple[list[SqlFlow], bool]:
+def flows_of(parsed: Iterable[SqlQuery], catalog: str, schema: str) -> tuple[list[SqlFlow], bool]:
     """What these queries are as flows, and whether that is known of all of them. `catalog`, `schema`: those in which
     each file begins."""
     full: Place = (catalog.lower(), schema.lower())
     flows, whole = [], True
-    for query in found:
+    for query in parsed:
         if query.temporary:
             continue
         place = _current(query.settings, full)
@@ -200,10 +200,10 @@ def _may_be(name: Sequence[str | None], wanted: Sequence[str | None]) -> bool:
     return all(a is None or b is None or a == b for a, b in zip(name, wanted, strict=True))
 
 
-def prepare(spark: Any, found: Iterable[SqlQuery], query: SqlQuery, begin: Callable[[], None]) -> None:
+def prepare(spark: Any, parsed: Iterable[SqlQuery], query: SqlQuery, begin: Callable[[], None]) -> None:
     """Make the session as the query's file wants it, with the temporary views of the files that can be made there, each
     where its own file has it. `begin`: go to the catalog and schema in which every file begins."""
-    _make_views(spark, found, begin)
+    _make_views(spark, parsed, begin)
     _go_to(spark, query, begin)
 
 
@@ -213,10 +213,10 @@ def _go_to(spark: Any, query: SqlQuery, begin: Callable[[], None]) -> None:
         spark.sql(statement)
 
 
-def _make_views(spark: Any, found: Iterable[SqlQuery], begin: Callable[[], None]) -> None:
+def _make_views(spark: Any, parsed: Iterable[SqlQuery], begin: Callable[[], None]) -> None:
     from pyspark.errors import PySparkException
 
-    views = [q for q in found if q.temporary and not q.streams]
+    views = [q for q in parsed if q.temporary and not q.streams]
     for _ in views:  # one may read another that stands below it
         left = []
         for view in views:

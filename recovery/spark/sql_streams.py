@@ -28,7 +28,7 @@ _CLAUSES: Final = frozenset({"WATERMARK", "TABLESAMPLE", "WITH", "PIVOT", "UNPIV
 
 
 class Unclear(Exception):
-    """What stands behind a stream of the text is not certain. One sentence."""
+    """What is behind a stream of the text is not certain. One sentence."""
 
 
 @dataclass(frozen=True)

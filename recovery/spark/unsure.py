@@ -59,9 +59,9 @@ def unsure(text: str, columns: Sequence[str], *, foreign: Collection[str] = ()) 
     """What the analysed plan of a query tells (`explain(extended=True)`), which yields these columns. `foreign`: names
     of functions of Python that are declared to yield another value at each run."""
     lines = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
-    found = _Reading(lines, foreign)
-    found.read()
-    return found.result(columns)
+    reading = _Reading(lines, foreign)
+    reading.read()
+    return reading.result(columns)
 
 
 def by_order(text: str) -> tuple[str, ...]:
@@ -77,9 +77,9 @@ def by_chance(text: str) -> tuple[str, ...]:
     """Functions and steps of a query that choose rows otherwise at each run, by name: it yields another number of them.
 
     A column that merely holds another value (`current_timestamp`) chooses none."""
-    found = _Reading(section(text, "Analyzed Logical Plan")[1:], ())
-    found.read()
-    return tuple(sorted(found.names - _BY_PLACE)) if found.chooses else ()
+    reading = _Reading(section(text, "Analyzed Logical Plan")[1:], ())
+    reading.read()
+    return tuple(sorted(reading.names - _BY_PLACE)) if reading.chooses else ()
 
 
 class _Reading:
@@ -131,12 +131,12 @@ class _Reading:
             ids, own = set(_ID.findall(item)), _own(item)
             if ids & self.anew or _ANEW.search(item) or self._foreign(item):
                 self.anew.add(own)
-            found = {*_BY_ORDER.findall(item)} if by_order else set()
+            columns = {*_BY_ORDER.findall(item)} if by_order else set()
             ranks = {*_RANKED.findall(item)} if by_order else set()
             if by_order and _FRAME.search(item) and not (_TIED_ALIKE.search(item) or ranks):
-                found.add("rows of a window")
-            self.names |= found | ranks
-            if found or ranks or ids & self.ambiguous:
+                columns.add("rows of a window")
+            self.names |= columns | ranks
+            if columns or ranks or ids & self.ambiguous:
                 self.ambiguous.add(own)
             if ranks:
                 self.ranked.add(own)
@@ -194,8 +194,8 @@ class _Reading:
 
 def _own(item: str) -> str:
     """The id of what an item yields; "" for none."""
-    found = _OWN.search(item)
-    return found.group(1) if found else ""
+    match = _OWN.search(item)
+    return match.group(1) if match else ""
 
 
 def _items(line: str) -> list[list[str]]:

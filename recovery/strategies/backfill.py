@@ -215,7 +215,7 @@ def _steps(facts: Facts) -> tuple[PlannedStep, ...]:
 def _criteria(facts: Facts, after: int | None) -> tuple[Criterion, ...]:
     """As of a full refresh, where the rows that were filled back are expected too."""
     code = facts.new_code
-    found = common.criteria(
+    criteria = common.criteria(
         facts,
         begins=common.expect_first_batch(facts),
         files=("new", common.all_there(facts)),
@@ -225,7 +225,7 @@ def _criteria(facts: Facts, after: int | None) -> tuple[Criterion, ...]:
         new_rows=after,
     )
     filled = Criterion(code=FILLED, says=SAYS_FILLED, expected=ExpectedFill(key=code.key))
-    return (*(_with_filled(c) for c in found), filled)
+    return (*(_with_filled(c) for c in criteria), filled)
 
 
 def _with_filled(criterion: Criterion) -> Criterion:
@@ -238,19 +238,19 @@ def _with_filled(criterion: Criterion) -> Criterion:
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
-    found = [*starts.not_taken(facts), *sources.findings(facts, anew=True)]
+    findings = [*starts.not_taken(facts), *sources.findings(facts, anew=True)]
     if gone := (*full_refresh.list_gone(facts), *sources.gone_unread(facts)):
         says = f"{common.plural(len(gone), 'input file')} that the source's log names no longer exist."
         do = "Their rows are filled back from the backup, as they are in the table now."
-        found.append(Finding("INPUT_GONE", Severity.INFO, says, do, file=gone[0]))
+        findings.append(Finding("INPUT_GONE", Severity.INFO, says, do, file=gone[0]))
     says = f"{facts.dataset} is empty, fills again during the update, and gets the rest back after it; readers see it."
-    found.append(Finding("TABLE_EMPTIED", Severity.WARNING, says, "Warn its readers, or choose continue."))
+    findings.append(Finding("TABLE_EMPTIED", Severity.WARNING, says, "Warn its readers, or choose continue."))
     if facts.counts.beyond:
         says = (
             f"{common.plural(facts.counts.beyond, 'row')} stay as the old code wrote them: no input that is left "
             "yields their keys."
         )
-        found.append(
+        findings.append(
             Finding("OLDER_ROWS_STAY", Severity.INFO, says, "Rows of the input are computed by the new code.")
         )
     if (
@@ -260,5 +260,5 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
     ):
         says = "The rows of the old code could not be compared, so a row that the new code leaves out may come back."
         do = "If the new code leaves rows out on purpose, choose full-refresh."
-        found.append(Finding("LEFT_OUT_NOT_KNOWN", Severity.WARNING, says, do))
-    return tuple(found)
+        findings.append(Finding("LEFT_OUT_NOT_KNOWN", Severity.WARNING, says, do))
+    return tuple(findings)

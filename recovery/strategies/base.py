@@ -34,7 +34,7 @@ class GroupRows(StrEnum):
 
 
 class KeyKind(StrEnum):
-    """Whence the key is known by which rows are told apart."""
+    """From where the key is known by which rows are distinguished."""
 
     NAMED = "named"  # by a person
     CODE = "code"  # the columns of the code's own dropDuplicates

@@ -169,7 +169,7 @@ def any_block(facts: Facts, *, anew: bool = False) -> Blocker | None:
 
 
 def unread_code(facts: Facts) -> Blocker | None:
-    """Why nothing can be said of the code that shall run; None when it was analysed."""
+    """Why nothing can be said of the code that will run; None when it was analysed."""
     if facts.new_code.operators is None and facts.new_code.problem:
         says = f"The code could not be analysed: {facts.new_code.problem}"
         return Blocker(code=BlockerCode.CODE_NOT_ANALYSED, says=says)

@@ -82,19 +82,19 @@ def _start(facts: Facts) -> PlannedStart:
 
 def _doubled(facts: Facts, start: PlannedStart) -> RowAmount:
     """Rows that come a second time: for they are read again, or because the input repeats a key that is known."""
-    found = sinks.forecast_doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
+    doubled = sinks.forecast_doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
     if not repeats.are_told_by_key(facts):
-        return repeats.with_uncounted(facts, found)
+        return repeats.with_uncounted(facts, doubled)
     coming, fresh = facts.counts.waiting, facts.counts.fresh_waiting
     if coming is None or fresh is None:
-        why = f"{found.why} Whether what waits repeats a key was not counted."
-        return found.bounded(Bound.AT_LEAST, why)
+        why = f"{doubled.why} Whether what waits repeats a key was not counted."
+        return doubled.bounded(Bound.AT_LEAST, why)
     rows, key = coming - fresh, ", ".join(facts.new_code.key)
-    if not rows or found.rows is None or rows <= found.rows:
-        return found
-    more = f"{common.plural(rows - found.rows, 'row')} of what waits repeat a key ({key})"
-    why = f"{found.why} {more} of the table or of each other, and the code keeps them."
-    return found.numbered(rows, why)
+    if not rows or doubled.rows is None or rows <= doubled.rows:
+        return doubled
+    more = f"{common.plural(rows - doubled.rows, 'row')} of what waits repeat a key ({key})"
+    why = f"{doubled.why} {more} of the table or of each other, and the code keeps them."
+    return doubled.numbered(rows, why)
 
 
 def blocked(facts: Facts) -> Blocker | None:
@@ -139,17 +139,17 @@ def _other_ways(facts: Facts) -> tuple[str, str]:
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
-    found = [*facts.sink.findings, *sinks.findings(facts, _start(facts))]
+    findings = [*facts.sink.findings, *sinks.findings(facts, _start(facts))]
     for judged in (mapped, starts, sources):
-        found += judged.findings(facts)
-    found += [f for f in facts.checkpoint.findings if f.code in HELD_BY_THE_TABLE]
-    found += state_rows.findings(facts)
+        findings += judged.findings(facts)
+    findings += [f for f in facts.checkpoint.findings if f.code in HELD_BY_THE_TABLE]
+    findings += state_rows.findings(facts)
     matters = {h.operator.operator_id for h in state_rows.judge_state(facts) if h.matters}
     for operator in facts.checkpoint.state_operators:
         if operator.operator_id not in matters:
-            found.append(_state_dropped(facts, operator.operator_id, operator.name))
+            findings.append(_state_dropped(facts, operator.operator_id, operator.name))
     if _nothing_waits(facts):
-        found.append(
+        findings.append(
             Finding(
                 "NOTHING_WAITS",
                 Severity.INFO,
@@ -157,7 +157,7 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
                 "Run it all the same: it proves that the flow starts.",
             )
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 def _state_dropped(facts: Facts, operator_id: int, name: str) -> Finding:

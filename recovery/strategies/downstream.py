@@ -35,9 +35,9 @@ SAYS: Final = (
 
 def with_downstream(facts: Facts, option: Option) -> Option:
     """The option with what it does downstream: in the forecast, and as a step and a criterion where it refreshes."""
-    found = _effects(facts, option)
-    option = option.with_downstream(option.forecast.with_downstream(found))
-    chosen = [r for r, d in zip(facts.readers, found, strict=True) if _is_refreshed(d)]
+    effects = _effects(facts, option)
+    option = option.with_downstream(option.forecast.with_downstream(effects))
+    chosen = [r for r, d in zip(facts.readers, effects, strict=True) if _is_refreshed(d)]
     if not chosen or not any(s.kind is StepKind.VERIFY for s in option.steps):
         return option
     return option.with_steps(_with_step(option.steps, chosen), _criterion(chosen))
@@ -45,10 +45,10 @@ def with_downstream(facts: Facts, option: Option) -> Option:
 
 def _effects(facts: Facts, option: Option) -> tuple[Downstream, ...]:
     """Of each reader, in an order in which they can run: what reads a dataset that is not refreshed is not either."""
-    found: list[Downstream] = []
+    effects: list[Downstream] = []
     for reader in facts.readers:
-        left = {d.dataset for d in found if not _is_refreshed(d)}
-        late = {d.dataset for d in found if d.reason is DownstreamReason.READS_STALE} | set(
+        left = {d.dataset for d in effects if not _is_refreshed(d)}
+        late = {d.dataset for d in effects if d.reason is DownstreamReason.READS_STALE} | set(
             reader.late_inputs
         )
         reason = _hindrance(facts, option, reader)
@@ -57,8 +57,8 @@ def _effects(facts: Facts, option: Option) -> tuple[Downstream, ...]:
         elif reason is None and late & set(reader.inputs):
             reason = DownstreamReason.READS_STALE
         carried = _carry_loss(facts, option, reader, reason)
-        found.append(_effect(option, reader, reason).model_copy(update={"fewer": carried}))
-    return tuple(found)
+        effects.append(_effect(option, reader, reason).model_copy(update={"fewer": carried}))
+    return tuple(effects)
 
 
 def _carry_loss(

@@ -103,8 +103,8 @@ def read_input(facts: Facts, option: Option) -> InputAmount:
         return _read_everything(facts)
     if option.strategy in CORRECTING:
         return _read_committed(facts)
-    found = _read_waiting(facts) + _read_again(facts, option)
-    return found + _read_processed(facts) if _is_replayed(option) else found
+    amount = _read_waiting(facts) + _read_again(facts, option)
+    return amount + _read_processed(facts) if _is_replayed(option) else amount
 
 
 def begins_anew(option: Option) -> bool:
@@ -135,7 +135,7 @@ def _read_committed(facts: Facts) -> InputAmount:
 
 
 def _read_waiting(facts: Facts) -> InputAmount:
-    """What lies behind the positions where the sources start: of a start further back, what is read again too."""
+    """What is behind the positions where the sources start: of a start further back, what is read again too."""
     counted = [source.unread.rows for source in facts.sources]
     if facts.sources and None not in counted:
         rows = add_amounts(counted)

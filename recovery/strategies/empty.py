@@ -239,26 +239,30 @@ def _fate_of(source: SourceFacts, risk: StartRisk) -> EmptyReset:
 
 def _written_again(facts: Facts) -> RowAmount:
     """What a sink that passes over nothing has twice, a planned batch that it may hold among it, with its files."""
-    found = sinks.forecast_doubled(facts, sinks.anew(facts), "No file was read yet.")
-    again = common.files_of(facts, "processed") if found.rows != 0 else ()
-    counted = common.amount(found.rows, again, found.why, found.bound)
+    doubled = sinks.forecast_doubled(facts, sinks.anew(facts), "No file was read yet.")
+    again = common.files_of(facts, "processed") if doubled.rows != 0 else ()
+    counted = common.amount(doubled.rows, again, doubled.why, doubled.bound)
     return counted.loosened() if facts.new_code.operators and again else counted
 
 
-def _with_repeats(facts: Facts, found: RowAmount) -> RowAmount:
+def _with_repeats(facts: Facts, doubled: RowAmount) -> RowAmount:
     """Where a key is known: all new rows beyond the first of their key, those too that wait."""
     code, counts = facts.new_code, facts.counts
     by_code = not code.operators or (code.operators == ("dedupe",) and code.key_kind is KeyKind.CODE)
     if not repeats.are_told_by_key(facts):
-        return repeats.with_uncounted(facts, found)
-    if found.rows is None or not by_code:
-        return found
+        return repeats.with_uncounted(facts, doubled)
+    if doubled.rows is None or not by_code:
+        return doubled
     if counts.everything is None or counts.fresh_everything is None:
-        return found.bounded(Bound.ESTIMATE, f"{found.why} Whether what waits repeats a key was not counted.")
+        return doubled.bounded(
+            Bound.ESTIMATE, f"{doubled.why} Whether what waits repeats a key was not counted."
+        )
     rows, key = counts.everything - counts.fresh_everything, ", ".join(code.key)
-    why = f"{found.why} {common.plural(rows, 'new row')} repeat a key ({key}) of the table or of each other."
+    why = (
+        f"{doubled.why} {common.plural(rows, 'new row')} repeat a key ({key}) of the table or of each other."
+    )
     exact = sinks.forecast_doubled(facts, sinks.anew(facts), "").exact
-    return found.numbered(rows, why).bounded(Bound.AT_MOST.unless(exact), why)
+    return doubled.numbered(rows, why).bounded(Bound.AT_MOST.unless(exact), why)
 
 
 def _passed_over(facts: Facts, risk: StartRisk) -> str:

@@ -123,8 +123,8 @@ def _keeps_start(facts: Facts, source: SourceFacts, old: int | None) -> bool:
 
 def _begun(facts: Facts) -> list[EmptyStart]:
     """Where those sources begin that the checkpoint does not say it of: where their readers' options say."""
-    told = zip(facts.sources, sources.anew(facts), mapped.old_of(facts), strict=True)
-    return [begun for source, begun, old in told if not _keeps_start(facts, source, old)]
+    triples = zip(facts.sources, sources.anew(facts), mapped.old_of(facts), strict=True)
+    return [begun for source, begun, old in triples if not _keeps_start(facts, source, old)]
 
 
 def _lost(facts: Facts) -> RowAmount:

@@ -79,15 +79,15 @@ def blocked(facts: Facts) -> Blocker | None:
 
 def _passed_over(facts: Facts) -> Blocker | None:
     """Whether a sink that is not emptied takes batches from 0 on; why not."""
-    found = sinks.judge_risk(facts, _start(facts))
-    if not found.vanished:
+    risk = sinks.judge_risk(facts, _start(facts))
+    if not risk.vanished:
         return None
-    says = f"{found.says} A full refresh begins with batch 0 and does not empty it. Choose continue."
+    says = f"{risk.says} A full refresh begins with batch 0 and does not empty it. Choose continue."
     return Blocker(code=BlockerCode.SINK_NOT_EMPTIED, says=says)
 
 
 def _nothing_again(facts: Facts) -> bool:
-    """Whether each source begins behind all that lies there, by its reader's own options."""
+    """Whether each source begins behind all that is there, by its reader's own options."""
     begins = sources.anew(facts)
     return bool(begins) and all(f.again is False for f in begins)
 
@@ -233,7 +233,7 @@ def _what_leaves(facts: Facts) -> RowAmount:
 def _left_unread(facts: Facts, leaving: int | None, stays: str) -> RowAmount:
     """What no one will have read, beside the `leaving` rows of an emptied table, which do not come back.
 
-    Where a source begins behind what lies there (`latest`), all that waits is passed over.
+    Where a source begins behind what is there (`latest`), all that waits is passed over.
     """
     taken, why = sources.taken(facts), explain_not_again(facts)
     if not why:
@@ -249,8 +249,8 @@ def _left_unread(facts: Facts, leaving: int | None, stays: str) -> RowAmount:
         waits = " What waits is never read; how much that is, is not known."
     else:
         waits = f" Of what waits, {common.plural(unread, 'row')} are never read." if unread else ""
-    told = f" {taken.why}" if taken else ""
-    return RowAmount(rows=rows, bound=Bound.ESTIMATE.unless(exact), why=f"{why}{waits} {stays}{told}")
+    reason = f" {taken.why}" if taken else ""
+    return RowAmount(rows=rows, bound=Bound.ESTIMATE.unless(exact), why=f"{why}{waits} {stays}{reason}")
 
 
 def _unread(facts: Facts) -> int | None:
@@ -272,7 +272,7 @@ def _strangers(facts: Facts) -> int:
 
 
 def _of_others(facts: Facts, strange: int) -> RowAmount:
-    """A table that does not hold just what the old code wrote: which rows leave it cannot be told by numbers alone."""
+    """A table that does not hold just what the old code wrote: which rows leave it cannot be known by numbers alone."""
     old = facts.old_counts.processed if facts.old_counts else None
     new = facts.counts.processed
     rows = None if old is None or new is None else max(0, strange) + max(0, old - new)
@@ -290,7 +290,7 @@ def _of_others(facts: Facts, strange: int) -> RowAmount:
 
 
 def count_never_read(facts: Facts) -> int | None:
-    """Records that retention took before anybody read them; None: of files that are gone, or were written again,
+    """Records that retention took before anyone read them; None: of files that are gone, or were written again,
     no one knows them."""
     if sources.gone_unread(facts) or sources.written_again(facts):
         return None
@@ -302,19 +302,19 @@ def _doubled(facts: Facts) -> RowAmount:
     return state_rows.among(facts, _unless_inferred(facts, _with_repeats(facts, _what_comes(facts))))
 
 
-def _with_repeats(facts: Facts, found: RowAmount) -> RowAmount:
+def _with_repeats(facts: Facts, doubled: RowAmount) -> RowAmount:
     """Where a key is known: all rows beyond one per key, those too that wait. An emptied table need not be asked."""
     rows = facts.counts.repeats_everything
     if not facts.new_code.key or not sinks.is_table(facts):
-        return repeats.with_uncounted(facts, found)
-    if not found.exact or rows == found.rows:
-        return found
+        return repeats.with_uncounted(facts, doubled)
+    if not doubled.exact or rows == doubled.rows:
+        return doubled
     if rows is None:
-        why = f"{found.why} Whether what waits repeats a key was not counted."
-        return found.bounded(Bound.AT_LEAST, why) if facts.drops_dedupe else found
+        why = f"{doubled.why} Whether what waits repeats a key was not counted."
+        return doubled.bounded(Bound.AT_LEAST, why) if facts.drops_dedupe else doubled
     key = ", ".join(facts.new_code.key)
     says = f"{common.plural(rows, 'row')} of all that is read repeat a key ({key}), and the code keeps them."
-    return found.numbered(rows, f"{found.why} {says}")
+    return doubled.numbered(rows, f"{doubled.why} {says}")
 
 
 def _what_comes(facts: Facts) -> RowAmount:
@@ -349,9 +349,9 @@ def _what_comes(facts: Facts) -> RowAmount:
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
-    found = [*_without_table(facts), *starts.not_taken(facts), *sources.findings(facts, anew=True)]
+    findings = [*_without_table(facts), *starts.not_taken(facts), *sources.findings(facts, anew=True)]
     if gone := (*list_gone(facts), *sources.gone_unread(facts)):
-        found.append(
+        findings.append(
             Finding(
                 "INPUT_GONE",
                 Severity.WARNING,
@@ -363,13 +363,13 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
     if facts.unfilled:
         says = f"{facts.unfilled} has emptied this table and filled nothing back: its backup alone has those rows."
         do = "Resume it or roll it back first, or fill them back by hand."
-        found.append(Finding("ROWS_IN_BACKUP", Severity.WARNING, says, do))
+        findings.append(Finding("ROWS_IN_BACKUP", Severity.WARNING, says, do))
     if sinks.is_table(facts):
         says = f"{facts.dataset} is emptied at the start and fills again during the update; readers see that."
-        found.append(
+        findings.append(
             Finding("TABLE_EMPTIED", Severity.WARNING, says, "Warn its readers, or choose continue.")
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 def _without_table(facts: Facts) -> tuple[Finding, ...]:
@@ -377,5 +377,5 @@ def _without_table(facts: Facts) -> tuple[Finding, ...]:
     if sinks.is_table(facts):
         return ()
     says = f"{facts.dataset} is no table: a full refresh resets its checkpoint, and what was written stays."
-    found = Finding("SINK_NOT_EMPTIED", Severity.WARNING, says, "Clear it first, or choose continue.")
-    return (found, *sinks.findings(facts, _start(facts)))
+    finding = Finding("SINK_NOT_EMPTIED", Severity.WARNING, says, "Clear it first, or choose continue.")
+    return (finding, *sinks.findings(facts, _start(facts)))

@@ -44,22 +44,22 @@ def propose_mapping(facts: Facts) -> MappingProposal | None:
 
 def as_dict(facts: Facts) -> SourceMapping | None:
     """The proposal as pages show it, with what is still to be confirmed."""
-    found = propose_mapping(facts)
-    if found is None:
+    proposal = propose_mapping(facts)
+    if proposal is None:
         return None
     return SourceMapping(
-        pairs=tuple(SourcePair(**asdict(pair)) for pair in found.pairs),
-        added=tuple(AddedSource(**asdict(added)) for added in found.added),
+        pairs=tuple(SourcePair(**asdict(pair)) for pair in proposal.pairs),
+        added=tuple(AddedSource(**asdict(added)) for added in proposal.added),
         dropped=tuple(
             DroppedSource(
                 old=d.old,
                 unread=None if d.unread is None else position_view.show_distance(d.unread),
                 says=d.says,
             )
-            for d in found.dropped
+            for d in proposal.dropped
         ),
-        notes=found.notes,
-        unconfirmed=_open(facts, found),
+        notes=proposal.notes,
+        unconfirmed=_open(facts, proposal),
     )
 
 
@@ -70,16 +70,14 @@ def block(facts: Facts) -> Blocker | None:
     if not facts.checkpoint.sources and facts.checkpoint.blockers:
         says = f"The checkpoint itself is damaged: {facts.checkpoint.blockers[0].says}"
         return Blocker(code=BlockerCode.CHECKPOINT_DAMAGED, says=says)
-    found = propose_mapping(facts)
-    if found is None or not facts.source_map or not _as_looked_at(facts, found):
+    proposal = propose_mapping(facts)
+    if proposal is None or not facts.source_map or not _as_looked_at(facts, proposal):
         seen_otherwise = Blocker(code=BlockerCode.SOURCES_SEEN_OTHERWISE, says=NOT_AS_LOOKED_AT)
         return find_mismatch(facts, facts.checkpoint.sources) or seen_otherwise
-    if left := _open(facts, found):
-        says = (
-            f"Confirm first which sources are which: {', '.join(left)}. {' '.join(_questions(found, left))}"
-        )
+    if left := _open(facts, proposal):
+        says = f"Confirm first which sources are which: {', '.join(left)}. {' '.join(_questions(proposal, left))}"
         return Blocker(code=BlockerCode.SOURCES_UNCONFIRMED, says=says)
-    startless = [a for a in found.added if facts.sources[int(a.new)].start is None]
+    startless = [a for a in proposal.added if facts.sources[int(a.new)].start is None]
     if startless:
         where = facts.sources[int(startless[0].new)].location
         says = f"Choose where source {startless[0].new} ({where}) begins. {startless[0].asks}"
@@ -104,8 +102,10 @@ def left_behind(facts: Facts) -> RowAmount | None:
 
     As the old code would have written them, where Spark counted that; else as many as lie there, at most.
     """
-    found = propose_mapping(facts)
-    waits = [d for d in (found.dropped if found else ()) if d.unread is None or not nothing_in(d.unread)]
+    proposal = propose_mapping(facts)
+    waits = [
+        d for d in (proposal.dropped if proposal else ()) if d.unread is None or not nothing_in(d.unread)
+    ]
     if not waits:
         return None
     index = {s.name or str(s.index): s.index for s in facts.checkpoint.sources}
@@ -123,39 +123,39 @@ def left_behind(facts: Facts) -> RowAmount | None:
 
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
-    """What becomes of each source that was added or dropped, or stands in another place."""
-    found = propose_mapping(facts)
-    if found is None:
+    """What becomes of each source that was added or dropped, or is in another place."""
+    proposal = propose_mapping(facts)
+    if proposal is None:
         return () if facts.source_map else tuple(list_moved(facts.sources, facts.checkpoint.sources))
-    told = [
+    dropped = [
         Finding(
             "SOURCE_DROPPED", Severity.WARNING, d.says, "Put the source back, unless you no longer need it."
         )
-        for d in found.dropped
+        for d in proposal.dropped
     ]
-    for added in found.added if facts.source_map else ():
+    for added in proposal.added if facts.source_map else ():
         start = facts.sources[int(added.new)].start
         if start is not None:
             says = f"Source {added.new} is new and starts at {start.label}; earlier input is not read."
-            told.append(Finding("SOURCE_ADDED", Severity.INFO, says, "Make sure that it is meant."))
-    told += [Finding("SOURCES_MOVED", Severity.INFO, note, "Nothing to do.") for note in found.notes]
-    return tuple(told)
+            dropped.append(Finding("SOURCE_ADDED", Severity.INFO, says, "Make sure that it is meant."))
+    dropped += [Finding("SOURCES_MOVED", Severity.INFO, note, "Nothing to do.") for note in proposal.notes]
+    return tuple(dropped)
 
 
-def _as_looked_at(facts: Facts, found: MappingProposal) -> bool:
+def _as_looked_at(facts: Facts, proposal: MappingProposal) -> bool:
     """Whether the facts of each source are of the one that it is said to continue."""
     index = {s.name or str(s.index): s.index for s in facts.checkpoint.sources}
-    to = {p.new: index[p.old] for p in found.pairs}
+    to = {p.new: index[p.old] for p in proposal.pairs}
     return old_of(facts) == tuple(to.get(str(n)) for n in range(len(facts.sources)))
 
 
-def _open(facts: Facts, found: MappingProposal) -> tuple[str, ...]:
-    return tuple(key for key in found.unconfirmed if key not in facts.confirmed)
+def _open(facts: Facts, proposal: MappingProposal) -> tuple[str, ...]:
+    return tuple(key for key in proposal.unconfirmed if key not in facts.confirmed)
 
 
-def _questions(found: MappingProposal, left: Sequence[str]) -> list[str]:
-    asked = [p.confirm for p in found.pairs if f"{p.old}->{p.new}" in left]
-    return [*asked, *(d.says for d in found.dropped if f"{d.old}->" in left)]
+def _questions(proposal: MappingProposal, left: Sequence[str]) -> list[str]:
+    asked = [p.confirm for p in proposal.pairs if f"{p.old}->{p.new}" in left]
+    return [*asked, *(d.says for d in proposal.dropped if f"{d.old}->" in left)]
 
 
 def _told(source: Mapping[str, Any]) -> bool:

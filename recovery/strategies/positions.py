@@ -1,4 +1,4 @@
-"""Where each source stands before a recovery and after it, as plans hold and pages show it."""
+"""Where each source is before a recovery and after it, as plans hold and pages show it."""
 
 from collections.abc import Sequence
 
@@ -72,7 +72,7 @@ def _parts(source: SourceFacts) -> tuple[tuple[MovedPart, ...], int]:
     moving = [c for c in changes if c.moved is not PartMove.SAME]
     staying = [c for c in changes if c.moved is PartMove.SAME]
     shown = [*moving, *staying[:SHOWN_PARTS]]
-    told = tuple(
+    parts = tuple(
         MovedPart(
             part=c.part,
             before=c.before.label if c.before else None,
@@ -81,7 +81,7 @@ def _parts(source: SourceFacts) -> tuple[tuple[MovedPart, ...], int]:
         )
         for c in shown
     )
-    return told, len(changes) - len(shown)
+    return parts, len(changes) - len(shown)
 
 
 def _changes(source: SourceFacts) -> Sequence[PartChange]:
@@ -111,12 +111,12 @@ def _next(facts: Facts, source: SourceFacts, anew: bool) -> NextInput:
     """
     rows: int | None
     counted = facts.counts.everything if anew else facts.counts.waiting
-    told = None if anew else source.unread.rows
+    unread = None if anew else source.unread.rows
     gathers = set(facts.new_code.operators or ()) - {"dedupe"}
-    if len(facts.sources) == 1 and counted is not None and not gathers and not (told and told.exact):
+    if len(facts.sources) == 1 and counted is not None and not gathers and not (unread and unread.exact):
         rows, bound = counted, Bound.EXACT
     else:
-        rows, bound = (None, Bound.UNKNOWN) if told is None else (told.value, told.bound)
+        rows, bound = (None, Bound.UNKNOWN) if unread is None else (unread.value, unread.bound)
     waiting = source.unread.files
     begins = None if anew else source.begins
     return NextInput(

@@ -160,29 +160,27 @@ def _new_rows(facts: Facts) -> int | None:
 
 def _doubled(facts: Facts, start: PlannedStart) -> RowAmount:
     """Rows of new input that repeat one of the table, for the state does not know it."""
-    found = sinks.forecast_doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
+    doubled = sinks.forecast_doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
     kinds = _kinds(facts.new_code)
-    if not kinds or found.rows is None:
-        return found
+    if not kinds or doubled.rows is None:
+        return doubled
     if kinds <= PASSES:
-        return _passing(facts, found)
+        return _passing(facts, doubled)
     if kinds <= MAKES and state_rows.is_written_once(facts):
-        return repeats.with_those_of_steps(facts, found)
-    why = (
-        f"{found.why} What the {common.names(facts.new_code.operators or ())} steps write again is not known."
-    )
+        return repeats.with_those_of_steps(facts, doubled)
+    why = f"{doubled.why} What the {common.names(facts.new_code.operators or ())} steps write again is not known."
     return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
 
 
-def _passing(facts: Facts, found: RowAmount) -> RowAmount:
+def _passing(facts: Facts, doubled: RowAmount) -> RowAmount:
     """Of what waits, the rows whose key was processed before: as the table has them, where the key is a column of it;
     at most all that come, elsewhere."""
     coming, known = _new_rows(facts), facts.counts.repeats_waiting
     if _key_is_compared(facts) and known is not None:
         key = ", ".join(facts.new_code.key)
-        why = f"{found.why} {common.plural(known, 'row')} of what waits repeat a key ({key}) of the table."
-        return found.numbered(max(known, found.rows or 0), why)
-    why = f"{found.why} A row that repeats an earlier one passes; {_why_uncompared(facts)}"
+        why = f"{doubled.why} {common.plural(known, 'row')} of what waits repeat a key ({key}) of the table."
+        return doubled.numbered(max(known, doubled.rows or 0), why)
+    why = f"{doubled.why} A row that repeats an earlier one passes; {_why_uncompared(facts)}"
     return RowAmount(rows=coming, bound=Bound.AT_MOST, why=why)
 
 
@@ -197,7 +195,7 @@ def _why_uncompared(facts: Facts) -> str:
 
 
 def _key_is_compared(facts: Facts) -> bool:
-    """Whether keys that are told apart in the table are those of the one dropDuplicates of the code."""
+    """Whether keys that are distinguished in the table are those of the one dropDuplicates of the code."""
     code = facts.new_code
     alone = code.operators == (DEDUPE,) and code.key_kind is KeyKind.CODE
     return alone and repeats.are_told_by_key(facts) and not facts.counts.rehearsed
@@ -205,11 +203,11 @@ def _key_is_compared(facts: Facts) -> bool:
 
 def _lost(facts: Facts) -> RowAmount:
     """Rows that the old state alone held, and groups that lack what was processed."""
-    found, kinds = starts.forecast_lost(facts), _kinds(facts.new_code)
+    lost, kinds = starts.forecast_lost(facts), _kinds(facts.new_code)
     if kinds and not kinds <= PASSES and not _is_short_by_state_alone(facts):
-        why = f"{found.why} {_what_lacks(facts)} How many come out wrong, or not at all, is not known."
-        found = RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=found.files)
-    return state_rows.with_state(facts, found)
+        why = f"{lost.why} {_what_lacks(facts)} How many come out wrong, or not at all, is not known."
+        lost = RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=lost.files)
+    return state_rows.with_state(facts, lost)
 
 
 def _is_short_by_state_alone(facts: Facts) -> bool:
@@ -231,19 +229,19 @@ def _what_lacks(facts: Facts) -> str:
 
 
 def _findings(facts: Facts, start: PlannedStart) -> tuple[Finding, ...]:
-    found = [*facts.sink.findings, *sinks.findings(facts, start)]
-    found += [*mapped.findings(facts), *sources.findings(facts), *state_rows.findings(facts)]
+    findings = [*facts.sink.findings, *sinks.findings(facts, start)]
+    findings += [*mapped.findings(facts), *sources.findings(facts), *state_rows.findings(facts)]
     if kinds := _kinds(facts.new_code):
-        found.append(_starts_empty(facts, kinds))
+        findings.append(_starts_empty(facts, kinds))
     if not _is_counted(facts):
         why = facts.counts.rehearsed_why or "The code was not rehearsed over this input."
         says = f"How many rows will come is not exact. {why}"
-        found.append(Finding("PRIME_NOT_EXACT", Severity.WARNING, says, "The proof counts them."))
+        findings.append(Finding("PRIME_NOT_EXACT", Severity.WARNING, says, "The proof counts them."))
     if dropped := facts.counts.rehearsed_late:
         says = f"The rehearsal dropped {late.describe_size(facts, dropped)} behind the watermark, as the code does."
         do = "Nothing to do, unless the code's watermark is too short for this input."
-        found.append(Finding("LATE_ROWS_DROPPED", Severity.INFO, says, do))
-    return tuple(found)
+        findings.append(Finding("LATE_ROWS_DROPPED", Severity.INFO, says, do))
+    return tuple(findings)
 
 
 def _starts_empty(facts: Facts, kinds: frozenset[str]) -> Finding:

@@ -243,36 +243,36 @@ def _same_windows(facts: Facts) -> bool:
 
 def _cost(facts: Facts) -> str:
     """What the replay reads, before anything is sealed."""
-    told = facts.processed
-    if told is None or told.gaps:
+    processed = facts.processed
+    if processed is None or processed.gaps:
         return "What a replay would read is not known."
-    size = "of a size that is not known" if told.size is None else count_noun(told.size, "byte")
+    size = "of a size that is not known" if processed.size is None else count_noun(processed.size, "byte")
     return (
-        f"For the state, {common.plural(told.pieces, 'file')} ({size}) are copied into a scratch folder and replayed, "
-        "and once more for the proof; both copies are removed."
+        f"For the state, {common.plural(processed.pieces, 'file')} ({size}) are copied into a scratch folder and "
+        "replayed, and once more for the proof; both copies are removed."
     )
 
 
 def _findings(facts: Facts, start: PlannedStart) -> tuple[Finding, ...]:
-    found = [*facts.sink.findings, *sinks.findings(facts, start)]
-    found += [*mapped.findings(facts), *sources.findings(facts)]
-    found += state_rows.findings(facts, state_rows.list_not_replayed(facts))
-    found.append(
+    findings = [*facts.sink.findings, *sinks.findings(facts, start)]
+    findings += [*mapped.findings(facts), *sources.findings(facts)]
+    findings += state_rows.findings(facts, state_rows.list_not_replayed(facts))
+    findings.append(
         Finding("STATE_REPLAYED", Severity.INFO, _cost(facts), "Make sure that there is room for it.")
     )
-    found.append(_older_rows(facts))
+    findings.append(_older_rows(facts))
     if facts.counts.rebuilt is None:
         says = "How many rows will come was not counted: that takes a replay, which is larger than what is counted, or"
         says += " failed."
-        found.append(
+        findings.append(
             Finding("REBUILD_NOT_COUNTED", Severity.WARNING, says, "The proof counts them after the rerun.")
         )
     if WINDOWED in (facts.new_code.operators or ()) and not _same_windows(facts):
         at = format_time(facts.checkpoint.closed_ms or 0)
         says = f"Nothing is counted twice as long as the code cuts its windows as before: those up to {at} are written."
         do = "If their length or their start was changed, choose full-refresh."
-        found.append(Finding("SAME_WINDOWS", Severity.WARNING, says, do))
-    return tuple(found)
+        findings.append(Finding("SAME_WINDOWS", Severity.WARNING, says, do))
+    return tuple(findings)
 
 
 def _older_rows(facts: Facts) -> Finding:

@@ -140,7 +140,7 @@ def _code_differs(facts: Facts, plan: RepairPlan) -> Blocker | None:
 
 
 def list_inferred(facts: Facts) -> tuple[str, ...]:
-    """Log entries of which no one knows which files they named: what stands in their place is a guess."""
+    """Log entries of which no one knows which files they named: what is in their place is a guess."""
     return tuple(m.file for m in facts.repair.mendings if not m.exact) if facts.repair else ()
 
 
@@ -178,7 +178,7 @@ def _after(facts: Facts) -> CheckpointReport:
 
 
 def _new_rows(facts: Facts) -> int | None:
-    """Rows that the code writes for the waiting files with the state it keeps; None: cannot be told."""
+    """Rows that the code writes for the waiting files with the state it keeps; None: cannot be known."""
     if list_inferred(facts):
         return None
     if not facts.new_code.operators:

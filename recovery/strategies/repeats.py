@@ -11,7 +11,7 @@ def are_told_by_key(facts: Facts) -> bool:
 
 
 def with_uncounted(facts: Facts, counted: RowAmount) -> RowAmount:
-    """`found`, and what a dropDuplicates stopped that goes, where no one can ask by its key which of them come."""
+    """`counted`, and what a dropDuplicates stopped that goes, where no one can ask by its key which of them come."""
     return counted if are_told_by_key(facts) else _with_unstopped(facts, counted)
 
 

@@ -84,7 +84,7 @@ def _start(facts: Facts) -> PlannedStart:
 
 
 def _new_rows(facts: Facts) -> int | None:
-    """Rows that the old code, with the state it kept, writes for the waiting files; None: cannot be told.
+    """Rows that the old code, with the state it kept, writes for the waiting files; None: cannot be known.
 
     dropDuplicates lets through the keys that it has not seen; other state decides by more than the input.
     """

@@ -195,38 +195,38 @@ def _doubled(facts: Facts) -> RowAmount:
     if _guarded(facts):
         at = format_time(facts.checkpoint.closed_ms or 0)
         why = f"Windows up to {at}, the watermark, are written already and not written again; later ones never were."
-        found = sinks.forecast_doubled(facts, _start(facts, _reread(facts)), why)
-        if found.rows != 0:
-            return found
+        doubled = sinks.forecast_doubled(facts, _start(facts, _reread(facts)), why)
+        if doubled.rows != 0:
+            return doubled
         if late.known_to_differ(facts.old_code, facts.new_code):
             return RowAmount(rows=None, bound=Bound.UNKNOWN, why=late.describe_other_windows(facts))
-        is_sure = found.exact and _told(facts) and late.same_windows(facts.old_code, facts.new_code)
+        is_sure = doubled.exact and _told(facts) and late.same_windows(facts.old_code, facts.new_code)
         return RowAmount(rows=0, bound=Bound.ESTIMATE.unless(is_sure), why=why)
     reread = _reread(facts)
-    found = sinks.forecast_doubled(facts, _start(facts, reread), "Nothing is written again.")
+    doubled = sinks.forecast_doubled(facts, _start(facts, reread), "Nothing is written again.")
     steps = common.names(facts.new_code.operators or ())
-    why = f"The state of {steps} is built from the rows that are read again alone. {found.why}"
+    why = f"The state of {steps} is built from the rows that are read again alone. {doubled.why}"
     if _has_same_step(facts):
         why = f"{why} Windows that are still open may be in the table already, by the mode in which they were written."
     if not set(facts.new_code.operators or ()) <= prime.PASSES:  # these may write many rows of one
-        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=found.files)
-    if found.rows is not None and not all(_from_the_first(s) for s in facts.sources):
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=doubled.files)
+    if doubled.rows is not None and not all(_from_the_first(s) for s in facts.sources):
         why = f"{why} Of what waits, a row may repeat one from before the start, whose key no state has."
         sure = _told(facts) or not facts.counts.rehearsed
         bound = Bound.AT_MOST if sure else Bound.ESTIMATE
-        return RowAmount(rows=_new_rows(facts), bound=bound, why=why, files=found.files)
+        return RowAmount(rows=_new_rows(facts), bound=bound, why=why, files=doubled.files)
     counted = facts.counts.reread is not None  # as the code yields them
-    bound = Bound.AT_MOST if counted else joint_bound((found.bound, Bound.AT_MOST))
-    return RowAmount(rows=found.rows, bound=bound, why=why, files=found.files)
+    bound = Bound.AT_MOST if counted else joint_bound((doubled.bound, Bound.AT_MOST))
+    return RowAmount(rows=doubled.rows, bound=bound, why=why, files=doubled.files)
 
 
 def _lost(facts: Facts) -> RowAmount:
     """Rows of the state that lie before the start are not read; no one can count them without reading them."""
     if not _has_start(facts):
         return UNGUIDED
-    found = starts.forecast_lost(facts)
-    if found.rows != 0:
-        return found.loosened()
+    lost = starts.forecast_lost(facts)
+    if lost.rows != 0:
+        return lost.loosened()
     later = [s for s in facts.sources if not _from_the_first(s)]
     if later:
         who = " and ".join(str(s.position.source) for s in later)
@@ -239,7 +239,7 @@ def _lost(facts: Facts) -> RowAmount:
     if _told(facts) and not late.written(facts):
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=f"{why} {late.says(facts)}")
     return RowAmount(
-        rows=0, bound=Bound.ESTIMATE.unless(found.exact and (_told(facts) or _never_late(facts))), why=why
+        rows=0, bound=Bound.ESTIMATE.unless(lost.exact and (_told(facts) or _never_late(facts))), why=why
     )
 
 
@@ -264,10 +264,14 @@ def _arguments(facts: Facts) -> SeedArgs:
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
-    found = [*facts.sink.findings, *sinks.findings(facts, _start(facts, _reread(facts)))]
-    found += _same_windows(facts)
-    found += [*mapped.findings(facts), *(_meant(f) for f in starts.findings(facts)), *sources.findings(facts)]
-    return (*found, *_rehearsal(facts))
+    findings = [*facts.sink.findings, *sinks.findings(facts, _start(facts, _reread(facts)))]
+    findings += _same_windows(facts)
+    findings += [
+        *mapped.findings(facts),
+        *(_meant(f) for f in starts.findings(facts)),
+        *sources.findings(facts),
+    ]
+    return (*findings, *_rehearsal(facts))
 
 
 def _rehearsal(facts: Facts) -> tuple[Finding, ...]:
@@ -294,10 +298,10 @@ def _same_windows(facts: Facts) -> tuple[Finding, ...]:
     return (Finding("SAME_WINDOWS", Severity.WARNING, says, do),)
 
 
-def _meant(found: Finding) -> Finding:
+def _meant(finding: Finding) -> Finding:
     """Reading again is what going back is for, and no mistake."""
-    if found.code != "START_REPEATS":
-        return found
+    if finding.code != "START_REPEATS":
+        return finding
     return replace(
-        found, severity=Severity.INFO, do="The state is built from them: that is what going back means."
+        finding, severity=Severity.INFO, do="The state is built from them: that is what going back means."
     )

@@ -104,16 +104,16 @@ def judge_risk(facts: Facts, of: PlannedStart) -> StartRisk:
 
 def block(facts: Facts, of: PlannedStart) -> Blocker | None:
     """Why such a start must not be made at this sink, with the rows that would vanish; None when it may."""
-    found = judge_risk(facts, of)
-    if not found.bars:
+    risk = judge_risk(facts, of)
+    if not risk.bars:
         return None
-    said = [found.says]
-    if found.vanished:
+    said = [risk.says]
+    if risk.vanished:
         said.append(_waiting(facts))
-    if found.following is not None and not of.query_id_kept:
-        said.append(DISAGREE.format(next=of.next_batch, following=found.following))
-    elif found.do:
-        said.append(found.do)
+    if risk.following is not None and not of.query_id_kept:
+        said.append(DISAGREE.format(next=of.next_batch, following=risk.following))
+    elif risk.do:
+        said.append(risk.do)
     return Blocker(code=BlockerCode.SINK_BARS, says=" ".join(said))
 
 
@@ -127,15 +127,15 @@ def find_open_batch(facts: Facts, of: PlannedStart) -> int | None:
 
 def forecast_doubled(facts: Facts, of: PlannedStart, otherwise: str) -> RowAmount:
     """Rows that such a start writes a second time; `otherwise` is said where it is certain that there are none."""
-    found = judge_risk(facts, of)
+    risk = judge_risk(facts, of)
     loose = at_least_once(facts)
-    if found.doubled is None:
-        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=found.says)
-    if is_nothing(found.doubled) and not loose:
+    if risk.doubled is None:
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=risk.says)
+    if is_nothing(risk.doubled) and not loose:
         again = of.reread.rows is None or of.reread.rows.value
-        return RowAmount(rows=0, bound=Bound.EXACT, why=found.says if again else otherwise)
-    bound = joint_bound((found.doubled.bound, Bound.AT_MOST.unless(not loose)))
-    return RowAmount(rows=found.doubled.value, bound=bound, why=found.says)
+        return RowAmount(rows=0, bound=Bound.EXACT, why=risk.says if again else otherwise)
+    bound = joint_bound((risk.doubled.bound, Bound.AT_MOST.unless(not loose)))
+    return RowAmount(rows=risk.doubled.value, bound=bound, why=risk.says)
 
 
 def passes_over(facts: Facts) -> bool:
@@ -151,11 +151,11 @@ def passes_over(facts: Facts) -> bool:
 
 def findings(facts: Facts, of: PlannedStart) -> tuple[Finding, ...]:
     """That the sink is at-least-once, with the rows at risk."""
-    found = judge_risk(facts, of)
-    if found.bars:
+    risk = judge_risk(facts, of)
+    if risk.bars:
         return ()
     passed_over = () if of.query_id_kept else _passes_over(facts)
-    return (*_written_by_function(facts), *_run_too(facts), *_repeats(facts, found), *passed_over)
+    return (*_written_by_function(facts), *_run_too(facts), *_repeats(facts, risk), *passed_over)
 
 
 def _written_by_function(facts: Facts) -> tuple[Finding, ...]:
@@ -195,18 +195,18 @@ def _run_too(facts: Facts) -> tuple[Finding, ...]:
     )
 
 
-def _repeats(facts: Facts, found: StartRisk) -> tuple[Finding, ...]:
+def _repeats(facts: Facts, risk: StartRisk) -> tuple[Finding, ...]:
     if why := _writer(facts.sink).explain_at_least_once(facts.sink):
         return (
             Finding(
                 "SINK_AT_LEAST_ONCE",
                 Severity.WARNING,
-                f"{why} At-least-once. {found.says} At risk: {in_words(found.doubled)}.",
-                found.do or "Let those who read it drop repeats by a key of the row.",
+                f"{why} At-least-once. {risk.says} At risk: {in_words(risk.doubled)}.",
+                risk.do or "Let those who read it drop repeats by a key of the row.",
             ),
         )
-    if not is_nothing(found.doubled):
-        return (Finding("SINK_DOUBLES", Severity.WARNING, found.says, found.do or "Read nothing again."),)
+    if not is_nothing(risk.doubled):
+        return (Finding("SINK_DOUBLES", Severity.WARNING, risk.says, risk.do or "Read nothing again."),)
     return ()
 
 

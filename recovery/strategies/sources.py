@@ -19,8 +19,8 @@ NOT_ASKED = "What it still holds could not be read."
 
 def unit(facts: Facts) -> str:
     """What is counted in the sources, in people's word: `file`, `record`; `row` where they differ."""
-    told = {registry.source_kind_of(s.position.kind).UNIT for s in facts.sources}
-    return told.pop() if len(told) == 1 else "row" if told else "file"
+    units = {registry.source_kind_of(s.position.kind).UNIT for s in facts.sources}
+    return units.pop() if len(units) == 1 else "row" if units else "file"
 
 
 def name_of(source: SourceFacts) -> str:
@@ -38,9 +38,9 @@ def block(facts: Facts) -> Blocker | None:
 
 
 def nothing_in(distance: Distance) -> bool:
-    """Whether it is known that nothing lies between."""
-    told = [a for a in (distance.rows, distance.files) if a is not None]
-    return bool(told) and all(a.exact and not a.value for a in told)
+    """Whether it is known that nothing is between."""
+    amounts = [a for a in (distance.rows, distance.files) if a is not None]
+    return bool(amounts) and all(a.exact and not a.value for a in amounts)
 
 
 def concerned(facts: Facts) -> list[SourceFacts]:
@@ -81,15 +81,15 @@ def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> RowAmount:
 
 def _aged(facts: Facts) -> list[str]:
     """Files that wait, unless the planned batch stays in the source's log."""
-    found: list[str] = []
+    aged: list[str] = []
     for source in facts.sources:
         held = source.facts
         if isinstance(held, file_facts.FileSourceFacts) and source.start is None:
             at_entry = file_facts.log_entry_of(source.position.offset_json)
             read = held.read_at(-1 if at_entry is None else at_entry)
             late = {f.path for f in file_facts.list_unread(read, held, planned=True).passed_over}
-            found += [f.path for f in source.waiting if f.path in late]
-    return found
+            aged += [f.path for f in source.waiting if f.path in late]
+    return aged
 
 
 def anew(facts: Facts) -> tuple[EmptyStart, ...]:
@@ -109,11 +109,11 @@ def _fresh(source: SourceFacts) -> EmptyStart:
 def again(facts: Facts, otherwise: str) -> RowAmount:
     """What is read a second time where every position stays: files that were written again after Spark forgot them.
     `otherwise` is said where there are none."""
-    found = twice(facts)
-    if not found:
+    files_twice = twice(facts)
+    if not files_twice:
         return forecast_read_elsewhere(facts) or nothing(otherwise)
-    why = files.said_twice([f.path for f in found])
-    return RowAmount(rows=facts.counts.reread, bound=Bound.AT_MOST, why=why, files=len(found))
+    why = files.said_twice([f.path for f in files_twice])
+    return RowAmount(rows=facts.counts.reread, bound=Bound.AT_MOST, why=why, files=len(files_twice))
 
 
 def list_read_elsewhere(facts: Facts) -> tuple[InputFile, ...]:
@@ -177,11 +177,11 @@ def _say_read_elsewhere(waiting: Sequence[InputFile]) -> str:
 
 def twice(facts: Facts) -> tuple[InputFile, ...]:
     """Files that were read and wait, with no start chosen."""
-    found: list[InputFile] = []
+    files_twice: list[InputFile] = []
     for source in concerned(facts):
         done = {f.path for f in source.processed}
-        found += [f for f in source.waiting if source.start is None and f.path in done]
-    return tuple(found)
+        files_twice += [f for f in source.waiting if source.start is None and f.path in done]
+    return tuple(files_twice)
 
 
 def gone_unread(facts: Facts) -> tuple[str, ...]:
@@ -207,7 +207,7 @@ def list_rewritten(source: SourceFacts) -> tuple[InputFile, ...]:
 
 
 def written_again(facts: Facts) -> bool:
-    """Whether a file lies there that held something else when it was read, for all that anybody knows."""
+    """Whether a file is there that held something else when it was read, for all that anyone knows."""
     held = (s.facts for s in facts.sources)
     return any(
         isinstance(told, file_facts.FileSourceFacts) and file_facts.list_rewritten(told) for told in held
@@ -220,7 +220,7 @@ def number_of(source: SourceFacts) -> int:
 
 
 def standing(facts: Facts) -> str | None:
-    """Where the only source stands."""
+    """Where the only source is."""
     return facts.sources[0].position.label if len(facts.sources) == 1 else None
 
 
@@ -231,28 +231,28 @@ def distance_of(rows: RowAmount) -> Distance:
 
 def findings(facts: Facts, *, anew: bool = False) -> tuple[Finding, ...]:
     """What a person should know of the sources before choosing. `anew`: they are read from the beginning."""
-    found: list[Finding] = []
+    listed: list[Finding] = []
     for source in concerned(facts):
         passed_over = _comes_in(source) if anew and source.ignored else _ignored(source)
-        found += [*_not_known(source), *passed_over, *_soon(facts, source), *_find_cleaned(source)]
-        found += () if anew else _find_rewritten(source)
+        listed += [*_not_known(source), *passed_over, *_soon(facts, source), *_find_cleaned(source)]
+        listed += () if anew else _find_rewritten(source)
     if not anew and (files_twice := twice(facts)):
         says = files.said_twice([f.path for f in files_twice])
         do = "Take it away first if that must not be; the check that each file is in one batch will not pass."
-        found.append(Finding("INPUT_READ_TWICE", Severity.WARNING, says, do, file=files_twice[0].path))
-    return (*found, *(() if anew else _find_read_elsewhere(facts)))
+        listed.append(Finding("INPUT_READ_TWICE", Severity.WARNING, says, do, file=files_twice[0].path))
+    return (*listed, *(() if anew else _find_read_elsewhere(facts)))
 
 
 def goes_on(facts: Facts) -> str:
     """Where reading goes on, a source after the other."""
-    told = [
+    places = [
         f"{'source ' + str(s.position.source) + ' ' if len(facts.sources) > 1 else ''}"
         f"after {labels.label_position(s.position.kind, s.begins)}"
         if s.begins is not None
         else f"source {s.position.source} where its own options say"
         for s in facts.sources
     ]
-    return f"Reading goes on {', '.join(told)}." if told else "Nothing was read yet."
+    return f"Reading goes on {', '.join(places)}." if places else "Nothing was read yet."
 
 
 def nothing(why: str) -> RowAmount:
@@ -374,7 +374,7 @@ def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
 
 
 def taken(facts: Facts) -> RowAmount | None:
-    """Rows after the committed positions that can no longer be read by anybody; None where everything is there.
+    """Rows after the committed positions that can no longer be read by anyone; None where everything is there.
 
     A file that Spark passes over is there: an empty checkpoint reads it.
     """
@@ -388,5 +388,5 @@ def taken(facts: Facts) -> RowAmount | None:
     if not broken:
         return None
     rows = [reach.lost.rows if reach.lost else None for reach in broken]
-    told = None if None in rows else sum(r.value for r in rows if r is not None)
-    return RowAmount(rows=told, bound=Bound.ESTIMATE, why=" ".join(reach.why for reach in broken))
+    total = None if None in rows else sum(r.value for r in rows if r is not None)
+    return RowAmount(rows=total, bound=Bound.ESTIMATE, why=" ".join(reach.why for reach in broken))

@@ -1,4 +1,4 @@
-"""Starts that a person chose: what they skip, what they read again, what the seed is told of them."""
+"""Starts that a person chose: what they skip, what they read again, what the seed gets of them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -56,7 +56,7 @@ def is_moved(source: SourceFacts) -> bool:
 
 
 def starts(facts: Facts) -> tuple[SourceStart, ...]:
-    """Where every source of the code starts, in plan order; () where each goes on where it stands."""
+    """Where every source of the code starts, in plan order; () where each goes on where it is."""
     old = mapped.old_of(facts)
     if mapped.one_to_one(facts) and not any(is_moved(s) for s in facts.sources):
         return ()
@@ -75,7 +75,7 @@ def _alone(facts: Facts) -> bool:
 
 
 def _seeded(index: int, old: int | None, source: SourceFacts) -> SourceStart:
-    """As the seed is told it: of files also those that are read again, and those that count as read."""
+    """As the seed gets it: of files also those that are read again, and those that count as read."""
     start = source.start
     if not isinstance(start, FileCandidate):
         return SourceStart(index, old, source.begins)
@@ -101,21 +101,21 @@ def read_by(source: SourceFacts) -> int:
 def describe_starts(facts: Facts) -> str:
     """Where sources start, for the sentence of a step."""
     chosen = [s for s in facts.sources if s.start and is_moved(s)]
-    told = [f"source {s.position.source} at {s.start.label}" for s in chosen if s.start]
-    return f"{', '.join(told)}, every other position as it is" if told else "same positions"
+    places = [f"source {s.position.source} at {s.start.label}" for s in chosen if s.start]
+    return f"{', '.join(places)}, every other position as it is" if places else "same positions"
 
 
 def offsets_to_begin(facts: Facts, standing: CheckpointReport) -> list[str | None]:
     """The line after which each source goes on, as the first batch must begin."""
-    told = starts(facts)
-    return [s.offset_json for s in told] if told else [s.offset_json for s in standing.sources]
+    moved = starts(facts)
+    return [s.offset_json for s in moved] if moved else [s.offset_json for s in standing.sources]
 
 
 def seed(facts: Facts, last: int | None) -> SeedArgs:
-    """What the step that seeds is told: after which batch of which version, and which sources start elsewhere."""
+    """What the step that seeds gets: after which batch of which version, and which sources start elsewhere."""
     args = SeedArgs(last_committed=last, from_version=facts.checkpoint.version)
-    told = tuple(s.as_dict() for s in starts(facts))
-    return args.model_copy(update={"starts": told}) if told else args
+    moved = tuple(s.as_dict() for s in starts(facts))
+    return args.model_copy(update={"starts": moved}) if moved else args
 
 
 def forecast_lost(facts: Facts) -> RowAmount:
@@ -123,15 +123,15 @@ def forecast_lost(facts: Facts) -> RowAmount:
     return add_passed_over(facts, _never_read(facts))
 
 
-def add_passed_over(facts: Facts, found: RowAmount) -> RowAmount:
+def add_passed_over(facts: Facts, lost: RowAmount) -> RowAmount:
     """These rows, and those of batches that a function may pass over: how many they are is not known."""
     if not sinks.passes_over(facts):
-        return found
+        return lost
     why = (
-        f"{found.why} The function may pass over the next batches, whatever rows they carry: the table has their "
+        f"{lost.why} The function may pass over the next batches, whatever rows they carry: the table has their "
         "numbers under an id (txnAppId) that may be the function's."
     )
-    return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=found.files)
+    return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=lost.files)
 
 
 def _never_read(facts: Facts) -> RowAmount:
@@ -140,21 +140,21 @@ def _never_read(facts: Facts) -> RowAmount:
     behind = mapped.left_behind(facts)
     if skipping:
         counted = facts.counts.skipped if _alone(facts) else None
-        found = _between(facts, skipping, "lost", counted, _why_lost(skipping, of))
-        return _at_least(facts, found if behind is None else _together(found, behind))
+        lost = _between(facts, skipping, "lost", counted, _why_lost(skipping, of))
+        return _at_least(facts, lost if behind is None else _together(lost, behind))
     if behind is not None:
         return _at_least(facts, behind)
     return kept(facts, f"Every committed {of} stays committed; every unread {of} is read.")
 
 
-def _at_least(facts: Facts, found: RowAmount) -> RowAmount:
+def _at_least(facts: Facts, lost: RowAmount) -> RowAmount:
     """What is lost for certain, beside a source of which no one can tell whether it can still be read: not all."""
     stays = kept(facts, "")
     if stays.exact:
-        return found
-    why = f"{found.why} {stays.why} So it may be more."
-    least = joint_bound((found.bound, Bound.AT_LEAST))
-    return found.bounded(least, why)
+        return lost
+    why = f"{lost.why} {stays.why} So it may be more."
+    least = joint_bound((lost.bound, Bound.AT_LEAST))
+    return lost.bounded(least, why)
 
 
 def forecast_reread(facts: Facts, otherwise: str) -> RowAmount:
@@ -186,15 +186,15 @@ def _watermark(facts: Facts) -> Iterable[Finding]:
 def _between(
     facts: Facts, sources: Sequence[SourceFacts], way: str, counted: int | None, why: str
 ) -> RowAmount:
-    """What lies between committed positions and starts: as the code yields it, else as the sources count it."""
+    """What is between committed positions and starts: as the code yields it, else as the sources count it."""
     spans: list[Distance] = [getattr(s.start, way) for s in sources]
     rows = [d.rows for d in spans]
-    told = None if None in rows else sum(r.value for r in rows if r is not None)
+    total = None if None in rows else sum(r.value for r in rows if r is not None)
     start, committed = sources[0].start, sources[0].position.label
     ends = (committed, start.label if start else None)
     begin, end = ends if way == "lost" else ends[::-1]
     return RowAmount(
-        rows=told if counted is None else counted,
+        rows=total if counted is None else counted,
         bound=Bound.ESTIMATE.unless(counted is not None and not facts.new_code.operators),
         why=why if counted is not None else f"{why} The rows that the code makes of them were not counted.",
         files=sum(d.files.value for d in spans if d.files is not None),

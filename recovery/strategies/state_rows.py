@@ -83,8 +83,8 @@ def _gone(facts: Facts) -> tuple[StateRows, ...]:
     else:
         missing = any(f.code == "STATE_MISSING" for f in report.findings)
         names = [""] if missing or (report.watermark_ms and not report.state_operators) else []
-    found = (StateRows(StateOperator(NO_ID, name, 0), StateRowsFate.GONE) for name in names)
-    return tuple(h for h in found if not _is_written(facts, h.operator.name))
+    gone_rows = (StateRows(StateOperator(NO_ID, name, 0), StateRowsFate.GONE) for name in names)
+    return tuple(h for h in gone_rows if not _is_written(facts, h.operator.name))
 
 
 def _is_written(facts: Facts, operator: str) -> bool:
@@ -95,7 +95,7 @@ def _is_written(facts: Facts, operator: str) -> bool:
 
 def is_written_once(facts: Facts) -> bool:
     """Whether a group is in the table only once its window is closed: by the code that made the state, where that has
-    groups, and by the code that shall run. In another mode a group is written while it is open, and again."""
+    groups, and by the code that will run. In another mode a group is written while it is open, and again."""
     held = any(o.name in AGGREGATIONS for o in facts.checkpoint.state_operators)
     return facts.output_mode is OutputMode.APPEND and (not held or facts.state_mode is OutputMode.APPEND)
 
@@ -145,10 +145,12 @@ def with_gone_state(facts: Facts, lost: RowAmount) -> RowAmount:
     return _with(facts, lost, list(_gone(facts)))
 
 
-def _with(facts: Facts, lost: RowAmount, found: list[StateRows], *, read_again: bool = False) -> RowAmount:
-    if not found:
+def _with(
+    facts: Facts, lost: RowAmount, state_rows: list[StateRows], *, read_again: bool = False
+) -> RowAmount:
+    if not state_rows:
         return lost
-    mine = _amount(facts, found).in_windows(_windows(facts, found))
+    mine = _amount(facts, state_rows).in_windows(_windows(facts, state_rows))
     if read_again:
         mine = RowAmount(rows=None, bound=Bound.UNKNOWN, why=mine.why, files=mine.files)
     if lost.rows == 0 and lost.exact:
@@ -163,9 +165,9 @@ def _with(facts: Facts, lost: RowAmount, found: list[StateRows], *, read_again: 
     )
 
 
-def _windows(facts: Facts, found: list[StateRows]) -> tuple[OpenWindow, ...]:
+def _windows(facts: Facts, state_rows: list[StateRows]) -> tuple[OpenWindow, ...]:
     """The first windows whose groups are in no table."""
-    wanted = {h.operator.operator_id for h in found if h.fate is StateRowsFate.UNWRITTEN}
+    wanted = {h.operator.operator_id for h in state_rows if h.fate is StateRowsFate.UNWRITTEN}
     return tuple(w for h in facts.held if h.operator_id in wanted for w in h.windows)
 
 
@@ -181,29 +183,31 @@ def among(facts: Facts, again: RowAmount) -> RowAmount:
     )
 
 
-def _amount(facts: Facts, found: list[StateRows]) -> RowAmount:
-    said = " ".join(says(facts, h) for h in found)
-    groups = _groups(facts, found)
+def _amount(facts: Facts, state_rows: list[StateRows]) -> RowAmount:
+    said = " ".join(says(facts, h) for h in state_rows)
+    groups = _groups(facts, state_rows)
     if groups is GroupRows.UNKNOWN:
-        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=f"{said} {_untold(found)}")
-    return RowAmount(rows=found[0].entries, bound=Bound.AT_MOST.unless(groups is GroupRows.ONE), why=said)
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=f"{said} {_untold(state_rows)}")
+    return RowAmount(
+        rows=state_rows[0].entries, bound=Bound.AT_MOST.unless(groups is GroupRows.ONE), why=said
+    )
 
 
-def _groups(facts: Facts, found: list[StateRows]) -> GroupRows:
+def _groups(facts: Facts, state_rows: list[StateRows]) -> GroupRows:
     """Rows of the table that one entry of the state stands for: told where one aggregation alone holds some, nothing
     with state lies between it and the sink, and the code whose state it is says what becomes of a group."""
-    alone, old = found[0], facts.old_code
+    alone, old = state_rows[0], facts.old_code
     if facts.sink.by_function:  # what that makes of a row, it alone knows
         return GroupRows.UNKNOWN
-    if len(found) > 1 or alone.fate is not StateRowsFate.UNWRITTEN or old is None:
+    if len(state_rows) > 1 or alone.fate is not StateRowsFate.UNWRITTEN or old is None:
         return GroupRows.UNKNOWN
     held = tuple(o.name for o in facts.checkpoint.state_operators)
     nearest = alone.operator == facts.checkpoint.state_operators[0]
     return old.groups if nearest and old.operators == held else GroupRows.UNKNOWN
 
 
-def _untold(found: list[StateRows]) -> str:
-    if any(h.fate is not StateRowsFate.UNWRITTEN for h in found):
+def _untold(state_rows: list[StateRows]) -> str:
+    if any(h.fate is not StateRowsFate.UNWRITTEN for h in state_rows):
         return "How many rows of the table that comes to is not known."
     return "How many rows the code writes for each is not known."
 

@@ -254,32 +254,34 @@ def _criteria(facts: Facts, added: int | None) -> tuple[Criterion, ...]:
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
     held = facts.counts.committed or NONE
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if facts.found_missing:
         says = (
             f"A proof of this recovery did not find {common.plural(facts.found_missing, 'row')} in the table."
         )
         do = "They are added from the input, as far as it yields them."
-        found.append(Finding(MISSING_BY_PROOF, Severity.INFO, says, do))
+        findings.append(Finding(MISSING_BY_PROOF, Severity.INFO, says, do))
     if gone := full_refresh.list_gone(facts):
         says = f"{common.plural(len(gone), 'input file')} that the source's log names no longer exist."
         do = "What the table lacks of them cannot be added. Bring them back first if you can."
-        found.append(Finding("INPUT_GONE", Severity.WARNING, says, do, file=gone[0]))
+        findings.append(Finding("INPUT_GONE", Severity.WARNING, says, do, file=gone[0]))
     if held.beyond:
         says = f"{common.plural(held.beyond, 'row')} of the table come from no input that is left; they stay."
         do = "Look whether they are rows that are missing, under other keys."
         severity = Severity.INFO if corrections.is_cut(facts) else Severity.WARNING
-        found.append(Finding("ROWS_OF_NO_INPUT", severity, says, do))
+        findings.append(Finding("ROWS_OF_NO_INPUT", severity, says, do))
     if facts.new_code.varies != ():
         varies = ", ".join(facts.new_code.varies or ("what is not known",))
         says = f"What the code yields also depends on {varies}: a row may come with other values than it had then."
         do = "Look at what was added; it is compared by its key alone."
-        found.append(Finding("ROWS_MAY_DIFFER", Severity.WARNING, says, do))
+        findings.append(Finding("ROWS_MAY_DIFFER", Severity.WARNING, says, do))
     if facts.old_code is None:
         says = "The code of the last good update is not known, so whether today's code wrote the table is not either."
-        found.append(
+        findings.append(
             Finding("OLD_CODE_NOT_KNOWN", Severity.WARNING, says, "Look at what the code did before.")
         )
     says = "Flow and checkpoint stay as they are: what waits is read by the next update, and a failure stays."
-    found.append(Finding("FLOW_STAYS", Severity.INFO, says, "Start the pipeline when the rows are proven."))
-    return tuple(found)
+    findings.append(
+        Finding("FLOW_STAYS", Severity.INFO, says, "Start the pipeline when the rows are proven.")
+    )
+    return tuple(findings)

@@ -48,10 +48,10 @@ def list_changes(
 ) -> tuple[WouldChange, ...]:
     """Each condition that leads elsewhere than the recommendation of now, in the order of `AdviceCondition`."""
     now = decision(options, diagnosis, meant).strategy
-    found = [(condition, _turn(condition, options, diagnosis, meant, now)) for condition in AdviceCondition]
+    turns = [(condition, _turn(condition, options, diagnosis, meant, now)) for condition in AdviceCondition]
     return tuple(
         WouldChange(condition=condition, says=SAYS[condition], then=turn.then, because=turn.because)
-        for condition, turn in found
+        for condition, turn in turns
         if turn is not None and turn.then != (now or None)
     )
 

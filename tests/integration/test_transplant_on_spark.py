@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints import inspect_checkpoint, publishing, repair, seed, transplant
-from recovery.checkpoints.copying import copy_checkpoint
 from recovery.checkpoints.uris import encode_uri
 from recovery.errors import Refused
 from recovery.sources.live.files import list_files
@@ -183,22 +182,6 @@ def test_a_batch_whose_state_is_gone_cannot_be_gone_back_to(spark: Any, tmp_path
         transplant.plan_rollback(flow.place, 7)
 
 
-@layouts
-def test_a_copy_goes_on_by_itself_and_leaves_the_original_where_it_was(
-    spark: Any, tmp_path: Path, settings: dict[str, str]
-) -> None:
-    flow = Flow(spark, tmp_path, settings)
-    flow.put((0, [1]), (1, [2]))
-    assert flow.run(dedup) == [1, 2]
-    before = inspect_checkpoint(flow.place).fingerprint
-    copied = copy_checkpoint(flow.place, str(tmp_path / "copy"), guard=free)
-    assert (copied.last_committed, copied.findings) == (1, ())
-    flow.put((2, [1, 3]))
-    assert flow.run(dedup, checkpoint=tmp_path / "copy") == [3]
-    assert inspect_checkpoint(flow.place).fingerprint == before
-    assert flow.run(dedup) == [3]
-
-
 DAMAGES: list[tuple[str, Callable[[Path], object], bool]] = [
     # what is damaged, how, does a batch wait that was planned and not committed
     ("metadata", lambda c: remove(c / "metadata"), False),
@@ -289,15 +272,13 @@ def counted(frame: Any) -> Any:
     )
 
 
-def test_transform_with_state_finds_its_schemas_after_a_copy_and_a_move(spark: Any, tmp_path: Path) -> None:
+def test_transform_with_state_finds_its_schemas_after_a_move(spark: Any, tmp_path: Path) -> None:
     flow = Flow(spark, tmp_path, ROCKSDB)
     flow.put((0, [1]), (1, [2]))
     assert flow.run(counted, mode="update") == [101, 201]
-    copy_checkpoint(flow.place, str(tmp_path / "copy"), guard=free)
     (tmp_path / "flow/0").rename(tmp_path / "moved")
     (tmp_path / "moved").rename(tmp_path / "flow/5")
     flow.put((2, [1]))
-    assert flow.run(counted, checkpoint=tmp_path / "copy", mode="update") == [102]
     plan = repair.plan_repair(flow.place, repair.KnownFacts())
     assert [m.code for m in plan.mendings] == ["STATE_SCHEMA_ELSEWHERE"]
     put_in_place(flow, plan)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from recovery.checkpoints import inspect_checkpoint, list_versions, publishing, repair, seed, transplant
-from recovery.checkpoints.copying import copy_checkpoint
 from recovery.checkpoints.publishing import SeedState
 from recovery.checkpoints.repair import KnownFacts
 from tests.checkpoint_builder import Built
@@ -134,23 +133,3 @@ def test_a_death_in_an_undo_is_finished_by_the_next_one(case: Case) -> None:
         assert publishing.probe_outcome(where, recovery="R-1").state is SeedState.UNDONE
         if not case.fixed:
             assert list_versions(where) == [0]
-
-
-def test_a_death_in_a_copy_leaves_nothing_at_the_new_place_and_the_next_one_finishes(tmp_path: Path) -> None:
-    old, room, new = tmp_path / "ck", tmp_path / "room", tmp_path / "room/copy"
-    Built(old, batches=2, partitions=1, sidecars=False).write()
-    before = tree(old)
-
-    def arranged() -> Callable[[], None]:
-        shutil.rmtree(room, ignore_errors=True)
-        room.mkdir()
-        return lambda: [copy_checkpoint(str(old), str(new), guard=free), None][1]
-
-    for death in deaths(arranged):
-        if new.exists() and any(new.iterdir()):
-            assert tree(new) == before, death
-        else:
-            copy_checkpoint(str(old), str(new), guard=free)
-        assert tree(new) == before, death
-        assert [p.name for p in room.iterdir()] == ["copy"], death
-        assert tree(old) == before, death

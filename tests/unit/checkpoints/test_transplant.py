@@ -10,7 +10,6 @@ from zipfile import ZipFile
 import pytest
 
 from recovery.checkpoints import inspect_checkpoint, publishing, seed, transplant
-from recovery.checkpoints.copying import copy_checkpoint
 from recovery.errors import Refused
 from tests.checkpoint_builder import PREFIX, ROCKSDB, Built, dumps, put, sink_log
 from tests.state_checkpoints import unpack
@@ -164,29 +163,6 @@ def test_a_rollback_under_a_table_with_later_batches_is_refused(tmp_path: Path) 
     sink_log(tmp_path / "table", 2)
     with pytest.raises(Refused, match="has batch 2 already"):
         transplant.plan_rollback(str(tmp_path / "flow"), 1, sink=str(tmp_path / "table"))
-
-
-def test_a_copy_is_equal_shares_nothing_and_may_have_an_id_of_its_own(tmp_path: Path) -> None:
-    Built(tmp_path / "flow/3", sidecars=True).write()
-    copied = copy_checkpoint(str(tmp_path / "flow"), str(tmp_path / "copy"), guard=free, query_id=ID)
-    assert (copied.query_id, copied.last_committed, copied.findings) == (ID, 2, ())
-    old, new = tmp_path / "flow/3/state/0/0/1.delta", tmp_path / "copy/state/0/0/1.delta"
-    assert old.stat().st_ino != new.stat().st_ino
-    with pytest.raises(Refused, match="is not empty"):
-        copy_checkpoint(str(tmp_path / "flow"), str(tmp_path / "copy"), guard=free)
-
-
-def test_a_copy_to_another_store_is_read_back_there(tmp_path: Path) -> None:
-    import fsspec
-
-    Built(tmp_path / "flow/0").write()
-    memory = fsspec.filesystem("memory")
-    try:
-        copied = copy_checkpoint(str(tmp_path / "flow"), "memory://room/copy", guard=free)
-        assert (copied.last_committed, copied.blockers) == (2, ())
-        assert [p.rsplit("/", 1)[-1] for p in memory.ls("/room", detail=False)] == ["copy"]
-    finally:
-        memory.rm("/room", recursive=True)
 
 
 @pytest.mark.parametrize("name", ["rocksdb-transform", "rocksdb-2", "hdfs-join", "rocksdb-dedupe"])
