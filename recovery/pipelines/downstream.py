@@ -62,10 +62,12 @@ class BehindSince:
 
 @dataclass(frozen=True)
 class DatasetFreshness:
-    """How current a dataset is. `good_at`: when the last update began that completed its flow. `renewed_at`: when its
-    rows were last emptied, written again in full or brought up to date after it was behind: who ran before that
-    shows rows that it no longer has. None: not known to have been. `rewritten_at`: when an update last emptied it and wrote it
-    from scratch, so that nothing of before is in it."""
+    """How current a dataset is. None: not known to have been.
+
+    `good_at`: when the last update began that completed its flow. `renewed_at`: when its rows were last emptied,
+    written again in full or brought up to date after it was behind: who ran before that shows rows that it no longer
+    has. `rewritten_at`: when an update last emptied it and wrote it from scratch, so that nothing of before is in it.
+    """
 
     behind: BehindSince | None = None
     good_at: datetime | None = None

@@ -335,8 +335,8 @@ class Measure:
     beyond one per key in the whole table; of these `duplicates_before` stood there before. `table_keys`: different keys
     in the table. `keys_twice`: those of new rows that it has more than once; `new_repeats`: new rows beyond the first
     of their key, rows of before included.
-    `vanished`: rows that the Delta table had at `old_version` and has no more, by the key like all others: 0 where its log
-    says that no commit took one away, and what was rewritten was compared; None for a file table.
+    `vanished`: rows that the Delta table had at `old_version` and has no more, by the key like all others: 0 where its
+    log says that no commit took one away, and what was rewritten was compared; None for a file table.
     `misread`: columns, nested ones too, that new data files of a table by its path have with another type than those of
     before, or no longer: no one schema reads both, so a reader gets other values in either, or none.
     `values`: the columns beyond the key, where rows are compared by a key alone and none were filled back or added;
