@@ -5,14 +5,13 @@ from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.table_progress import HELD_BY_THE_TABLE, reconcile_report
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.names import Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
 from recovery.sinks.kinds import PlannedStart
 from recovery.strategies import common, first_batch, mapped, repeats, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
-from recovery.strategies.positions import positions
+from recovery.strategies.seeding import build_seeded_option
 
 
 def judge(facts: Facts) -> Option:
@@ -30,47 +29,23 @@ def judge(facts: Facts) -> Option:
         state=common.state_dropped(facts),
         seconds=common.seconds(facts, 2, more=1.0),
     )
-    return Option(
+    return build_seeded_option(
+        facts,
         strategy=Strategy.CONTINUE,
-        title="continue",
         summary="Seeded reset: keep progress, drop state",
         blocker=blocked(facts),
         forecast=forecast,
         findings=_findings(facts),
-        steps=common.steps(
-            facts.new_code.files != facts.code.files,
-            PlannedStep(
-                kind=StepKind.SEED,
-                says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, no state, "
-                f"new query id. {common.describe_old(facts)}",
-                args=starts.seed(facts, last),
-            ),
-            common.rerun(facts),
-        ),
-        criteria=common.criteria(
-            facts,
-            begins=common.expect_batch_after(last, starts.offsets_to_begin(facts, standing)),
-            files=(
-                "same" if starts.starts(facts) else "both",
-                sum(starts.read_by(s) for s in facts.sources),
-            ),
-            before=facts.counts.table,
-            rows=common.expect_rows(
-                "new",
-                facts.new_code.key,
-                # rows that are read a second time repeat rows that the table may have: no repeat of theirs is a fault
-                # files that only seem to be read again explain no repeat
-                again=forecast.reread.rows != 0 and not sources.list_read_elsewhere(facts),
-                open_batch=sinks.find_open_batch(facts, start),
-            ),
-            repeats=common.repeats_of(forecast.doubled, facts.new_code),
-            new_rows=rows,
-        ),
-        rollback=common.until_committed(last, common.describe_way_back(facts)),
-        code_live="Yes",
-        table_meanwhile=common.readable(facts),
-        positions=positions(facts, after="same"),
-        mapping=mapped.as_dict(facts),
+        standing=standing,
+        start=start,
+        says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, no state, new "
+        "query id.",
+        args=starts.seed(facts, last),
+        new_rows=rows,
+        repeats=common.repeats_of(forecast.doubled, facts.new_code),
+        # rows that are read a second time repeat rows that the table may have: no repeat of theirs is a fault
+        # files that only seem to be read again explain no repeat
+        again=forecast.reread.rows != 0 and not sources.list_read_elsewhere(facts),
     )
 
 

@@ -12,15 +12,15 @@ from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.names import Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.contracts.steps import PlannedStep, SeedArgs
+from recovery.contracts.steps import SeedArgs
 from recovery.errors import Refused
 from recovery.sinks.kinds import PlannedStart
 from recovery.sources.comparing import format_time
 from recovery.strategies import common, late, mapped, repeats, sinks, sources, starts, state_rows
 from recovery.strategies.base import CodeFacts, Facts, KeyKind, OutputMode
-from recovery.strategies.positions import positions
+from recovery.strategies.seeding import build_seeded_option
 
 STATE: Final = "prime"
 """`args.state` of its seed: empty state of the code's shape."""
@@ -35,9 +35,9 @@ def judge_prime(facts: Facts) -> Option:
     """The option, blocked or not."""
     last, new_rows, start = facts.checkpoint.last_committed, _new_rows(facts), _start(facts)
     doubled, operators = _doubled(facts, start), facts.new_code.operators or ()
-    return Option(
+    return build_seeded_option(
+        facts,
         strategy=Strategy.PRIME,
-        title="prime",
         summary="Keep progress, begin with empty state",
         blocker=find_blocker(facts),
         forecast=Forecast(
@@ -50,35 +50,13 @@ def judge_prime(facts: Facts) -> Option:
             seconds=common.seconds(facts, 3),
         ),
         findings=_findings(facts, start),
-        steps=common.steps(
-            facts.new_code.files != facts.code.files,
-            PlannedStep(
-                kind=StepKind.SEED,
-                says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, "
-                f"empty state of the new code, the watermark as it is, new query id. {common.describe_old(facts)}",
-                args=_arguments(facts),
-            ),
-            common.rerun(facts),
-        ),
-        criteria=common.criteria(
-            facts,
-            begins=common.expect_batch_after(last, starts.offsets_to_begin(facts, facts.checkpoint)),
-            files=(
-                "same" if starts.starts(facts) else "both",
-                sum(starts.read_by(s) for s in facts.sources),
-            ),
-            before=facts.counts.table,
-            rows=common.expect_rows(
-                "new", facts.new_code.key, open_batch=sinks.find_open_batch(facts, start)
-            ),
-            repeats=common.repeats_of(doubled, facts.new_code, written=facts.counts.waiting),
-            new_rows=new_rows if _is_counted(facts) else None,
-        ),
-        rollback=common.until_committed(last, common.describe_way_back(facts)),
-        code_live="Yes",
-        table_meanwhile=common.readable(facts),
-        positions=positions(facts, after="same"),
-        mapping=mapped.as_dict(facts),
+        standing=facts.checkpoint,
+        start=start,
+        says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, empty state of "
+        "the new code, the watermark as it is, new query id.",
+        args=with_empty_state(facts),
+        new_rows=new_rows if _is_counted(facts) else None,
+        repeats=common.repeats_of(doubled, facts.new_code, written=facts.counts.waiting),
     )
 
 
@@ -129,7 +107,8 @@ def _unprepared(facts: Facts) -> Blocker | None:
     return None
 
 
-def _arguments(facts: Facts) -> SeedArgs:
+def with_empty_state(facts: Facts) -> SeedArgs:
+    """What the step gets that seeds with empty state of the new code, and the watermark of the checkpoint."""
     report = facts.checkpoint
     primed = {"state": STATE, "watermark_ms": report.closed_ms}
     return starts.seed(facts, report.last_committed).model_copy(update=primed)

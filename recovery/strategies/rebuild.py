@@ -13,16 +13,15 @@ from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.names import Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
 from recovery.sinks.kinds import PlannedStart
 from recovery.sources.comparing import count_noun, format_time
 from recovery.sources.replaying import GapCode
 from recovery.strategies import common, late, mapped, repeats, sinks, sources, starts, state_rows
 from recovery.strategies.base import CodeFacts, Facts, OutputMode
-from recovery.strategies.positions import positions
+from recovery.strategies.seeding import build_seeded_option
 
 STATE: Final = "rebuild"
 """`args.state` of its seed: the state of a replay."""
@@ -46,9 +45,9 @@ def judge(facts: Facts) -> Option:
     """The option, blocked or not."""
     last, new_rows = facts.checkpoint.last_committed, facts.counts.rebuilt
     operators, doubled, start = facts.new_code.operators or (), _doubled(facts), _start(facts)
-    return Option(
+    return build_seeded_option(
+        facts,
         strategy=Strategy.REBUILD,
-        title="rebuild",
         summary="Keep progress, replay what was processed for the new state",
         blocker=blocked(facts),
         forecast=Forecast(
@@ -61,36 +60,14 @@ def judge(facts: Facts) -> Option:
             seconds=common.seconds(facts, 4),
         ),
         findings=_findings(facts, start),
-        steps=common.steps(
-            facts.new_code.files != facts.code.files,
-            PlannedStep(
-                kind=StepKind.SEED,
-                says=f"Replay what was processed up to batch {last} into a scratch checkpoint, whose rows go nowhere; "
-                f"seed the next checkpoint version with its state: {starts.describe_starts(facts)}, "
-                f"the watermark as it is, new query id. {common.describe_old(facts)}",
-                args=starts.seed(facts, last).model_copy(update={"state": STATE}),
-            ),
-            common.rerun(facts),
-        ),
-        criteria=common.criteria(
-            facts,
-            begins=common.expect_batch_after(last, starts.offsets_to_begin(facts, facts.checkpoint)),
-            files=(
-                "same" if starts.starts(facts) else "both",
-                sum(starts.read_by(s) for s in facts.sources),
-            ),
-            before=facts.counts.table,
-            rows=common.expect_rows(
-                "new", facts.new_code.key, open_batch=sinks.find_open_batch(facts, start)
-            ),
-            repeats=common.repeats_of(doubled, facts.new_code),
-            new_rows=new_rows,
-        ),
-        rollback=common.until_committed(last, common.describe_way_back(facts)),
-        code_live="Yes",
-        table_meanwhile=common.readable(facts),
-        positions=positions(facts, after="same"),
-        mapping=mapped.as_dict(facts),
+        standing=facts.checkpoint,
+        start=start,
+        says=f"Replay what was processed up to batch {last} into a scratch checkpoint, whose rows go nowhere; seed the "
+        f"next checkpoint version with its state: {starts.describe_starts(facts)}, the watermark as it is, new query "
+        "id.",
+        args=starts.seed(facts, last).model_copy(update={"state": STATE}),
+        new_rows=new_rows,
+        repeats=common.repeats_of(doubled, facts.new_code),
     )
 
 

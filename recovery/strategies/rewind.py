@@ -13,9 +13,8 @@ from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Bound, RowAmount, joint_bound
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import StepKind, Strategy, name_strategy
+from recovery.contracts.names import Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.contracts.steps import PlannedStep, SeedArgs
 from recovery.errors import Refused
 from recovery.sinks.kinds import PlannedStart
 from recovery.sources import registry
@@ -23,7 +22,7 @@ from recovery.sources.base import SourceFacts, StartChoice
 from recovery.sources.comparing import format_time
 from recovery.strategies import common, late, mapped, prime, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
-from recovery.strategies.positions import positions
+from recovery.strategies.seeding import build_seeded_option
 
 # Steps that write a row once, when the watermark has passed its window.
 WINDOWED = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
@@ -34,11 +33,11 @@ UNGUIDED = RowAmount(
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not."""
-    last, new_rows, told = facts.checkpoint.last_committed, _new_rows(facts), _told(facts)
+    last, new_rows = facts.checkpoint.last_committed, _new_rows(facts)
     operators, doubled = facts.new_code.operators or (), _doubled(facts)
-    return Option(
+    return build_seeded_option(
+        facts,
         strategy=Strategy.REWIND,
-        title=name_strategy(Strategy.REWIND),
         summary="Read again for the state: go back in the input, the table's rows stay",
         blocker=blocked(facts),
         forecast=Forecast(
@@ -51,35 +50,15 @@ def judge(facts: Facts) -> Option:
             seconds=common.seconds(facts, 3),
         ),
         findings=_findings(facts),
-        steps=common.steps(
-            facts.new_code.files != facts.code.files,
-            PlannedStep(
-                kind=StepKind.SEED,
-                says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, "
-                f"empty state of the new code, the watermark as it is, new query id. {common.describe_old(facts)}",
-                args=_arguments(facts),
-            ),
-            common.rerun(facts),
-        ),
-        criteria=common.criteria(
-            facts,
-            begins=common.expect_batch_after(last, starts.offsets_to_begin(facts, facts.checkpoint)),
-            files=("same", sum(starts.read_by(s) for s in facts.sources)),
-            before=facts.counts.table,
-            rows=common.expect_rows(
-                "new",
-                facts.new_code.key,
-                again=not _guarded(facts),
-                open_batch=sinks.find_open_batch(facts, _start(facts, _reread(facts))),
-            ),
-            repeats=common.repeats_of(doubled, facts.new_code),
-            new_rows=new_rows if told else None,
-        ),
-        rollback=common.until_committed(last, common.describe_way_back(facts)),
-        code_live="Yes",
-        table_meanwhile=common.readable(facts),
-        positions=positions(facts, after="same"),
-        mapping=mapped.as_dict(facts),
+        standing=facts.checkpoint,
+        start=_start(facts, _reread(facts)),
+        says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, empty state of "
+        "the new code, the watermark as it is, new query id.",
+        args=prime.with_empty_state(facts),
+        new_rows=new_rows if _told(facts) else None,
+        repeats=common.repeats_of(doubled, facts.new_code),
+        again=not _guarded(facts),
+        all_files_again=True,
     )
 
 
@@ -255,12 +234,6 @@ def _from_the_first(source: SourceFacts) -> bool:
     # `whole` is asked for a reader that begins with the first row; kinds without such an option do not look at it
     whole = kind.find_empty_start({**source.options, "startingOffsets": "earliest"}, source.facts).whole
     return first.offset_json == source.begins and not first.fallbacks and whole is True
-
-
-def _arguments(facts: Facts) -> SeedArgs:
-    report = facts.checkpoint
-    primed = {"state": prime.STATE, "watermark_ms": report.closed_ms}
-    return starts.seed(facts, report.last_committed).model_copy(update=primed)
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
