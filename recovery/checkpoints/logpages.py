@@ -30,7 +30,6 @@ class LogSpan:
     upto: int
     count: int = 0
     first: tuple[SourceEntry, ...] = ()
-    read_from: tuple[str, ...] = ()
     why: str = ""
 
 

@@ -124,7 +124,6 @@ QUESTION: Fields = (
     Field("spark"),
     Field("environment"),
 )
-NONE: Fields = ()
 
 
 def check_fields(body: dict[str, Any], fields: Fields) -> None:

@@ -9,22 +9,21 @@ is done on the version that was looked at or not at all: Delta refuses the commi
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from recovery.spark import counting, filling
 from recovery.spark.api import BoundedBy, Limit, Measure
 from recovery.spark.backups import BackupRefusal, DeletedRows, ToppedRows
-from recovery.spark.catalog import is_delta_at, sql_name
+from recovery.spark.catalog import sql_name
 from recovery.spark.code_flow import CodeFlow
-from recovery.spark.comparable import NotComparable, resolved
-from recovery.spark.definitions import BadCode
+from recovery.spark.comparable import resolved
 from recovery.spark.lookups import check_size, limited
 from recovery.spark.rehearsing import Answer, Request
 from recovery.spark.repeated import by_key, count_differing, only_repeated, repeated_keys
-from recovery.spark.replay import CannotReplay
 from recovery.spark.session import first_line, quoted
-from recovery.spark.topping import Input, compare_topped
+from recovery.spark.topping import Input, compare_topped, correct_table
 
 REPEATS: Final = "__repeats"
 """The view of the rows that one statement replaces."""
@@ -40,18 +39,7 @@ REFUSALS: Final = {
 
 def delete_repeats(spark: Any, request: Request, folder: Path) -> Answer:
     """The fields of `backups.FillAnswer`."""
-    if not is_delta_at(spark, request["table"], request["location"]):
-        return {"refused": BackupRefusal.ELSEWHERE}
-    try:
-        flow = CodeFlow(spark, request["study"], folder)
-        given = Input.of_study(request["study"])
-        yields = flow.batch(given.files, given.files, given.slices)
-        table = filling.at_version(spark, request["table"], request["before"])
-        if wrong := filling.unfit(table.schema, yields.schema):
-            return {"refused": BackupRefusal.COLUMNS, "about": wrong}
-        return _delete_equal_rows(spark, request, yields, table)
-    except (BadCode, CannotReplay, counting.NoSuchColumn, NotComparable) as error:
-        return {"refused": BackupRefusal.UNREADABLE, "problem": str(error)}
+    return correct_table(spark, request, folder, partial(_delete_equal_rows, spark, request))
 
 
 def _delete_equal_rows(spark: Any, request: Request, yields: Any, table: Any) -> Answer:

@@ -5,7 +5,7 @@ lets through is the first row of its key; which one that was, a batch over all i
 where all rows of a key are equal.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,8 +95,11 @@ def _unsettled(flow: CodeFlow, given: Input, yields: Any, table: Any, key: Seque
     return int(grouped.where(F.col("kinds") > 1).count())
 
 
-def top_up(spark: Any, request: Request, folder: Path) -> Answer:
-    """The fields of `backups.FillAnswer`."""
+def correct_table(
+    spark: Any, request: Request, folder: Path, correct: Callable[[Any, Any], Answer]
+) -> Answer:
+    """The fields of `backups.FillAnswer`: what `correct` does with the code's rows over all input and the table as it
+    was at the version that was looked at."""
     if not is_delta_at(spark, request["table"], request["location"]):
         return {"refused": BackupRefusal.ELSEWHERE}
     try:
@@ -106,10 +109,19 @@ def top_up(spark: Any, request: Request, folder: Path) -> Answer:
         table = filling.at_version(spark, request["table"], request["before"])
         if wrong := filling.unfit(table.schema, yields.schema):
             return {"refused": BackupRefusal.COLUMNS, "about": wrong}
-        rows = filling.lacking(yields, table, request["key"])
-        return filling.append_rows(rows, table, request, most=int(request["rows"]))
+        return correct(yields, table)
     except (BadCode, CannotReplay, counting.NoSuchColumn, NotComparable) as error:
         return {"refused": BackupRefusal.UNREADABLE, "problem": str(error)}
+
+
+def top_up(spark: Any, request: Request, folder: Path) -> Answer:
+    """The fields of `backups.FillAnswer`."""
+
+    def append_lacking(yields: Any, table: Any) -> Answer:
+        rows = filling.lacking(yields, table, request["key"])
+        return filling.append_rows(rows, table, request, most=int(request["rows"]))
+
+    return correct_table(spark, request, folder, append_lacking)
 
 
 def compare_topped(expected: Any, now: Any, key: Sequence[str]) -> Answer:

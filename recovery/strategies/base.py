@@ -138,7 +138,6 @@ class Counts:
     repeats_waiting: int | None = None
     fresh_waiting: int | None = None  # different keys among the waiting rows that the table does not hold
     fresh_everything: int | None = None  # the same among the rows of `everything`
-    repeats_processed: int | None = None
     repeats_everything: int | None = (
         None  # rows of `everything` beyond one per key; None where no key is known
     )

@@ -77,7 +77,6 @@ def counts(answer: Study) -> Counts:
         repeats_waiting=answer.repeats.get("waiting"),
         fresh_waiting=answer.fresh.get("waiting"),
         fresh_everything=answer.fresh.get("everything"),
-        repeats_processed=answer.repeats.get("processed"),
         repeats_everything=_repeats(answer, "everything"),
         reread=answer.rows.get("reread"),
         skipped=answer.rows.get("skipped"),
