@@ -49,15 +49,14 @@ def files_between(tree: Tree, folder: str, after: int, upto: int) -> LogSpan:
     names = filelog.index_of(tree.names(folder))
     singles = {parsed[0] for n in tree.names(folder) if (parsed := filelog.parse_name(n)) and not parsed[1]}
     files, missing = _select_log_files(names, singles, after, upto)
-    seen, read, why = _Seen(after, upto), [], _describe_missing_entries(missing)
+    seen, why = _Seen(after, upto), _describe_missing_entries(missing)
     for name in files:
         try:
             for block in logscan.iterate_blocks(tree.pieces(f"{folder}/{name}")):
                 seen.take(block)
-            read.append(f"{folder}/{name}")
         except Malformed as problem:
             why = f"{folder}/{name} cannot be read: {problem.why}"
-    return LogSpan(after, upto, seen.count, tuple(seen.first), tuple(read), why)
+    return LogSpan(after, upto, seen.count, tuple(seen.first), why)
 
 
 @dataclass
