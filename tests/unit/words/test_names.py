@@ -18,7 +18,7 @@ ONE_WORD_PRIVATE_NAMES: Final = 30.5
 AVOIDED_WORDS: Final = 111
 AVOIDED = re.compile(r"\b(?:told|anew|nobody|stands|lies|whence|shall|mend|mends|mended)\b", re.IGNORECASE)
 #: variables and parameters of the product that name nothing
-EMPTY_NAMES: Final = 595
+EMPTY_NAMES: Final = 599
 EMPTY = {"found", "told", "one", "of", "there", "theirs", "mine", "his", "thing"}
 #: names that several classes of the product may have: Django wants the first of each command; the second is a table of
 #: the console and one of the Pipelines server, and to rename a table takes a migration
