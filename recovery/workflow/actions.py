@@ -195,8 +195,8 @@ def execute(*, recovery_id: int, plan_hash: str | None = None, by: Actor) -> Non
     with trying("recovery.resume" if resuming else "recovery.execute", recovery, by) as attempted:
         broker.check()
         recovery = lock(recovery_id)  # first: the right is that which the plan asks for that then runs
-        joining.refuse_unseen(recovery, plan_hash)
         by.check(right_to_run(plan_of(recovery)), recovery.flow.pipeline.environment)
+        joining.refuse_unseen(recovery, plan_hash)
         started = starting.start(recovery, by=by)
         attempted.done(started.says, before=started.before, after=started.after or None)
 
