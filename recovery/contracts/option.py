@@ -65,6 +65,7 @@ class BlockerCode(StrEnum):
     REPLAY_INPUT_UNKNOWN = "replay_input_unknown"
     REPLAY_OF_PROGRAM = "replay_of_program"
     NO_SCRATCH_PLACE = "no_scratch_place"
+    REFRESH_SHARED_TABLE = "refresh_shared_table"
     BACKFILL_OF_TABLE = "backfill_of_table"
     BACKFILL_OF_GROUPS = "backfill_of_groups"
     BACKFILL_NO_KEY = "backfill_no_key"

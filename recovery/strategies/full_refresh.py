@@ -68,6 +68,12 @@ def blocked(facts: Facts) -> Blocker | None:
             "move its table and its checkpoint away together, then start it."
         )
         return Blocker(code=BlockerCode.NO_REFRESH, says=says)
+    if facts.writers:
+        says = (
+            f"{', '.join(facts.writers)} writes the same table. A full refresh empties it and starts every flow over "
+            "that writes it, and only the rows of this one would be forecast and proven."
+        )
+        return Blocker(code=BlockerCode.REFRESH_SHARED_TABLE, says=says)
     if facts.new_code.operators is None:
         says = f"The code could not be analysed: {facts.new_code.problem}"
         return Blocker(code=BlockerCode.CODE_NOT_ANALYSED, says=says)
