@@ -101,6 +101,14 @@ def test_an_empty_reset_is_blocked_where_it_cannot_run(changes: dict[str, Any], 
     assert blocker.code is code
 
 
+@pytest.mark.parametrize("strategy", ["full-refresh", "backfill"])
+def test_a_table_that_another_flow_writes_too_is_not_refreshed_for_one_of_them(strategy: str) -> None:
+    blocker = options(reset(writers=("other_flow",)))[strategy].blocker
+    assert blocker is not None
+    assert blocker.code is BlockerCode.REFRESH_SHARED_TABLE
+    assert "other_flow" in blocker.says
+
+
 def test_a_plain_program_is_given_no_recipe_for_a_reset_that_loses_its_rows() -> None:
     """Its table of files would pass over the new batches, as anybody's would."""
     option = options(customers(sink=FILES, is_plain=True))["empty"]
