@@ -22,6 +22,9 @@ import types
 from pathlib import Path
 from typing import Any, NoReturn
 
+from recovery import notebook_cells
+from recovery.foreign import ForeignFolder
+from recovery.notebook_cells import MOST_BYTES, Notebook, NotebookProblem, NotebookReader, choose_root
 from recovery.server.confinement import load_grants
 from recovery.server.landlock import restrict_to
 from recovery.server.reports import LONGEST_TEXT, MOST_FRAMES, MOST_LINKS
@@ -61,11 +64,14 @@ def list_frames(error: BaseException) -> list[dict[str, Any]]:
     if path := getattr(error, SQL_FILE, ""):
         where = {"file_name": path, "line_number": line_of_sql(str(error))}
         frames.append({"declaring_class": Path(path).stem, "method_name": "<sql>"} | where)
+    if isinstance(error, NotebookProblem):
+        where = {"file_name": error.path, "line_number": error.line}
+        frames.append({"declaring_class": Path(error.path).stem, "method_name": "<cell>"} | where)
     if isinstance(error, SyntaxError) and error.filename:
         where = {"file_name": error.filename, "line_number": error.lineno}
         frames.append({"declaring_class": Path(error.filename).stem, "method_name": "<module>"} | where)
     for entry in reversed(traceback.extract_tb(error.__traceback__)):
-        if entry.filename != __file__:
+        if entry.filename not in (__file__, notebook_cells.__file__):
             frames.append(
                 {
                     "declaring_class": Path(entry.filename).stem,
@@ -136,33 +142,47 @@ def make_registry(spark: Any, graph_id: str) -> Any:
     return Registry(spark, graph_id)
 
 
-def load_python(path: str, copy: Path, real: str, spark: Any, graph_id: str) -> None:
-    """Run one definition file as `spark-pipelines` does; tracebacks name its workspace path."""
+def load_python(
+    path: str, copy: Path, real: str, spark: Any, graph_id: str, root: Path | None = None
+) -> None:
+    """Run one definition file as `spark-pipelines` does; tracebacks name its workspace path. `root`: the copy of the
+    pipeline's folder."""
     from pyspark.pipelines.add_pipeline_analysis_context import add_pipeline_analysis_context
     from pyspark.pipelines.block_session_mutations import block_session_mutations
 
-    source = copy.read_bytes()
-    text = source.decode(errors="replace")
-    linecache.cache[path] = (len(source), None, text.splitlines(keepends=True), path)
-    refuse_magics(path, text)
+    notebook = open_notebook(path, copy, root)
     module = types.ModuleType(copy.stem)
     module.__dict__.update(__file__=real, spark=spark)
     sys.modules.setdefault(copy.stem, module)
-    code = compile(source, path, "exec")
     with (
         add_pipeline_analysis_context(spark=spark, dataflow_graph_id=graph_id, flow_name=None),
         block_session_mutations(),
     ):
-        exec(code, module.__dict__)  # noqa: S102  (running people's definitions is what this process is for)
+        notebook.run(module.__dict__)
 
 
-def refuse_magics(path: str, text: str) -> None:
-    """A notebook cell in another language would be skipped in silence: it is a comment to Python."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("# MAGIC %") and not line.startswith("# MAGIC %md"):
-            raise ValueError(
-                f"{path}, line {number}: the cell {line[8:40]!r} is not Python; put it into a separate file."
-            )
+def open_notebook(path: str, copy: Path, root: Path | None) -> Notebook:
+    """A definition file, with those that its `%run` cells name, out of the copy of the pipeline's code."""
+    sources = ForeignFolder(copy.parents[path.strip("/").count("/")])
+
+    def read(name: str) -> bytes | None:
+        try:
+            source = sources.read(name.strip("/"), MOST_BYTES)
+        except OSError:
+            return None
+        remember_lines(name, source)
+        return source
+
+    source = copy.read_bytes()
+    remember_lines(path, source)
+    folder = f"/{root.relative_to(sources.root).as_posix()}".removesuffix(".") if root else ""
+    return NotebookReader(choose_root(path, folder), read).open(path, source)
+
+
+def remember_lines(path: str, source: bytes) -> None:
+    """Let tracebacks show the lines of a file by its workspace path."""
+    lines = source.decode(errors="replace").splitlines(keepends=True)
+    linecache.cache[path] = (len(source), None, lines, path)
 
 
 def load_sql(path: str, copy: Path, registry: Any) -> None:
@@ -183,7 +203,7 @@ def register_definitions(arguments: dict[str, Any], registry: Any, spark: Any, g
             if path.endswith(".sql"):
                 load_sql(path, Path(copy), registry)
             else:
-                load_python(path, Path(copy), real, spark, graph_id)
+                load_python(path, Path(copy), real, spark, graph_id, Path(arguments["root"]))
 
 
 def run_update(arguments: dict[str, Any], lines: RunnerPipes, spark: Any, graph_id: str) -> None:

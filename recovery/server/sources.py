@@ -4,14 +4,17 @@ The copy is what the update reads: an edit while it runs changes the next update
 later which code an update ran (`x-reprise … /source`).
 """
 
+import contextlib
 import fnmatch
 import hashlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recovery import foreign
+from recovery.notebook_cells import choose_root, list_run_targets
 from recovery.server.problems import ApiProblem
 from recovery.server.specs import root_of
 from recovery.server.workspace import LARGEST, WorkspaceFolder, read_without_links
@@ -97,13 +100,30 @@ def take_snapshot(spec: dict[str, Any], workspace: WorkspaceFolder, folder: Path
         )
     into, name = foreign.split(folder, 2)
     into.make_folder(_path_below(name, root))
-    for path in dict.fromkeys(libraries + helpers):
-        copy = _path_below(name, path)
+    waiting, copied = [*libraries, *helpers][::-1], set[str]()
+    while waiting:
+        path = waiting.pop()
+        if path in copied:
+            continue
+        copied.add(path)
+        copy, content = _path_below(name, path), read_without_links(workspace.locate(path))
         into.make_folder(copy.rpartition("/")[0])
-        into.write(copy, read_without_links(workspace.locate(path)))
+        into.write(copy, content)
+        if not path.endswith(".sql") and len(copied) < MOST_FILES:
+            waiting += run_notebooks(path, content, root, workspace)
     return SourceSnapshot(
         folder, folder / root.lstrip("/"), tuple((p, folder / p.lstrip("/")) for p in libraries)
     )
+
+
+def run_notebooks(path: str, content: bytes, root: str, workspace: WorkspaceFolder) -> Iterator[str]:
+    """Workspace paths of the notebooks that the `%run` cells of a file name, as far as they are there."""
+    for candidates in list_run_targets(path, content, choose_root(path, root)):
+        for candidate in candidates:
+            with contextlib.suppress(ApiProblem):
+                if workspace.locate(candidate).is_file():
+                    yield candidate
+                    break
 
 
 def _path_below(folder: str, path: str) -> str:

@@ -60,7 +60,7 @@ class CodeFlow:
             definitions: Definitions = (
                 programs.load(spark, self._laid, request)
                 if self._laid
-                else load(spark, self._placed, request["libraries"], folder)
+                else load(spark, self._placed, request["libraries"], folder, root)
             )
         named = (request["flow"], request["catalog"], request["schema"])
         in_sql = [] if plain else sql_definitions.read_files(request["files"], request["libraries"])

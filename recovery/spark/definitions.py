@@ -9,12 +9,13 @@ import linecache
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from recovery.errors import WrongUse
+from recovery.notebook_cells import AnyMagic, Notebook, NotebookProblem, NotebookReader, choose_root
 
 OTHER_CHECKPOINT: Final = "other_checkpoint"
 """No query of a plain program is known to have the checkpoint that is studied."""
@@ -65,7 +66,9 @@ def write_files(files: Mapping[str, str], root: str, folder: Path) -> dict[str, 
     return placed
 
 
-def load(spark: Any, placed: Mapping[str, Path], libraries: Sequence[str], folder: Path) -> Definitions:
+def load(
+    spark: Any, placed: Mapping[str, Path], libraries: Sequence[str], folder: Path, root: str = ""
+) -> Definitions:
     """Import every definition file in order. Raises `BadCode` with file and line."""
     from pyspark.pipelines.block_session_mutations import block_session_mutations
     from pyspark.pipelines.graph_element_registry import graph_element_registration_context
@@ -83,7 +86,9 @@ def load(spark: Any, placed: Mapping[str, Path], libraries: Sequence[str], folde
                 continue
             try:
                 with block_session_mutations():
-                    _run(path, spark)
+                    _run(path, spark, placed, root)
+            except BadCode:
+                raise
             except (Exception, SystemExit) as error:
                 raise BadCode(where(error, placed)) from error
     return definitions
@@ -118,6 +123,25 @@ def parts_of(name: str) -> tuple[str, ...]:
     return tuple(part.strip("`").lower() for part in name.split("."))
 
 
+def open_notebook(
+    path: Path, placed: Mapping[str, Path], root: str = "", *, passed: Container[str]
+) -> Notebook:
+    """A file of the request, with those that its `%run` cells name. `root`: what these may not leave, "" for the file's
+    own folder. Raises `BadCode`, SyntaxError."""
+    name = next((name for name, file in placed.items() if file == path), str(path))
+    files = {name: path, **placed}
+    reader = NotebookReader(
+        choose_root(name, root),
+        lambda other: files[other].read_bytes() if other in files else None,
+        passed,
+        lambda other: str(files[other]),
+    )
+    try:
+        return reader.open(name, path.read_bytes())
+    except NotebookProblem as problem:
+        raise BadCode(f"{problem.path}, line {problem.line}: {problem.says}", code=problem.code) from problem
+
+
 def where(error: BaseException, placed: Mapping[str, Path]) -> str:
     """One sentence: which line of which file failed, and what Python or Spark said."""
     from pyspark.errors import PySparkException
@@ -140,14 +164,14 @@ def full_name(name: str, catalog: str, schema: str) -> tuple[str, ...]:
     return (catalog.lower(), schema.lower())[: max(0, 3 - len(parts_of(name)))] + parts_of(name)
 
 
-def _run(path: Path, spark: Any) -> None:
+def _run(path: Path, spark: Any, placed: Mapping[str, Path], root: str) -> None:
     module_spec = importlib.util.spec_from_file_location(path.stem, str(path))
-    if module_spec is None or module_spec.loader is None:
+    if module_spec is None:
         raise BadCode(f"{path.name} is no Python file; definition files end in .py or .sql.")
     module = importlib.util.module_from_spec(module_spec)
     module.__dict__["spark"] = spark
     linecache.checkcache()
-    module_spec.loader.exec_module(module)
+    open_notebook(path, placed, root, passed=AnyMagic()).run(module.__dict__)
 
 
 def _registry(definitions: Definitions) -> Any:

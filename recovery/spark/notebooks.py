@@ -3,24 +3,30 @@
 A widget has the value that an argument `NAME=VALUE` gives, else its default, as in a run by hand.
 """
 
-import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
+from recovery.notebook_cells import Notebook
 from recovery.spark.definitions import BadCode
 from recovery.spark.driver_only import DriverThing, plain_text
 from recovery.spark.untouched import Acts
 
-_OTHER: Final = re.compile(r"^# MAGIC %run\s+(?P<named>\S+)", re.MULTILINE)
+PASSED: Final = frozenset({"pip"})
+"""Magics that a study of a program passes over: stand-ins take the place of libraries that are not installed here."""
 
 
-def refuse_other_notebooks(text: str) -> None:
-    """Raises `BadCode` where a notebook runs another one in its place: its names would be those of that one."""
-    if other := _OTHER.search(text):
-        raise BadCode(
-            f"The notebook runs another one ({other['named']}), which is not part of its file, so what it would start "
-            "is not known."
-        )
+def run_as_main(notebook: Notebook, path: Path, names: Mapping[str, Any]) -> None:
+    """Run a program as `__main__`, as a start by hand does, with these names."""
+    own = sys.modules["__main__"]
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    main.__dict__.update(names, __file__=str(path))
+    try:
+        notebook.run(main.__dict__)
+    finally:
+        sys.modules["__main__"] = own
 
 
 def notebook_names(spark: Any, context: Any, arguments: Sequence[str], acts: Acts) -> dict[str, Any]:

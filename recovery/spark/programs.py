@@ -10,7 +10,6 @@ import json
 import os
 import posixpath
 import re
-import runpy
 import sys
 import threading
 import time
@@ -28,6 +27,7 @@ from recovery.spark.definitions import (
     UNKNOWN_PLACE,
     BadCode,
     Definitions,
+    open_notebook,
     parts_of,
     where,
 )
@@ -47,7 +47,7 @@ from recovery.spark.driver_only import (
     standing_in_for_delta,
 )
 from recovery.spark.laying import ELSEWHERE, LaidProgram
-from recovery.spark.notebooks import notebook_names, refuse_other_notebooks
+from recovery.spark.notebooks import PASSED, notebook_names, run_as_main
 from recovery.spark.paths import plain
 from recovery.spark.programs_words import ARGUMENTS, CHECKPOINT, ENGINE, PLAIN
 from recovery.spark.untouched import Acts, hands_off, join_threads
@@ -276,9 +276,9 @@ def _queries(
             standing_in_for_absent({str(path), *map(str, placed.values())}, known.absent),
         ):
             names = notebook_names(spark, _context(spark, known), known.arguments, known.acts)
-            refuse_other_notebooks(path.read_text(errors="replace"))
+            notebook = open_notebook(path, placed, passed=PASSED)
             running = threading.enumerate()
-            runpy.run_path(str(path), init_globals=names, run_name="__main__")
+            run_as_main(notebook, path, names)
             join_threads(running)
     except _Waits:
         pass

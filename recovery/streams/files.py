@@ -10,6 +10,7 @@ from typing import Final
 from recovery.checkpoints.access import scheme_of
 from recovery.checkpoints.storage import Store, TooLarge, reaching
 from recovery.errors import NotFound, Refused, RepriseError
+from recovery.notebook_cells import list_run_targets
 from recovery.streams import imports
 
 LARGEST: Final = 4 << 20
@@ -23,8 +24,9 @@ PACKAGE: Final = "__init__.py"
 
 
 def program_files(program: str, arguments: Sequence[str] = ()) -> dict[str, bytes]:
-    """Path -> bytes, the program first: it, what it imports from its folder or those above it, and the settings beside
-    these that the code or its `arguments` name. Raises NotFound, Refused, Unreachable."""
+    """Path -> bytes, the program first: it, what it imports from its folder or those above it, the notebooks in its
+    folder that it runs, and the settings beside these that the code or its `arguments` name. Raises NotFound, Refused,
+    Unreachable."""
     folder, _, name = program.rpartition("/")
     _refuse_link_to_other(program)
     with reaching(program):
@@ -35,7 +37,10 @@ def program_files(program: str, arguments: Sequence[str] = ()) -> dict[str, byte
             path = waiting.pop()
             names = imports.read_names(found[path])
             texts, climbs = texts | names.texts, climbs or names.climbs
-            for module in shelf.modules(path.rpartition("/")[0], names):
+            for module in [
+                *shelf.modules(path.rpartition("/")[0], names),
+                *shelf.run_notebooks(path, found[path], folder),
+            ]:
                 if module not in found and len(found) < MOST_FILES and not _leads_away(module, tops):
                     found[module] = shelf.read(module)
                     waiting.append(module)
@@ -92,6 +97,14 @@ class _Shelf:
             else:  # a folder that the code names, and puts on its search path
                 beside = self._beside(folder, names) if names.climbs else ()
                 yield from next(filter(None, (list(self._module(f"{f}/{module}")) for f in beside)), [])
+
+    def run_notebooks(self, path: str, content: bytes, root: str) -> Iterator[str]:
+        """The notebooks in the program's folder that the `%run` cells of a notebook name."""
+        for candidates in list_run_targets(path, content, root):
+            candidate = candidates[0]
+            within, _, name = candidate.rpartition("/")
+            if name in self._names(within)[0] and not _leads_away(candidate, [root]):
+                yield candidate
 
     def _beside(self, folder: str, names: imports.Names) -> Iterator[str]:
         """Folders in a module's own and those above it that its strings name."""

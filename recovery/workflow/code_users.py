@@ -105,19 +105,25 @@ def _list_real_files(stream: Stream) -> set[str] | None:
 
 
 def _list_places(spec: Mapping[str, Any]) -> list[str]:
-    """The workspace files, folders and patterns that a pipeline names as its code."""
-    named = [spec.get("root_path")]
+    """The workspace files, folders and patterns that a pipeline names as its code. A file that is not in its folder may
+    run and import what is beside it."""
+    root = _plain_place(spec.get("root_path"))
+    named = [root]
     for library in spec.get("libraries") or ():
         if not isinstance(library, Mapping):
             continue
         for kind, field in (("file", "path"), ("notebook", "path"), ("glob", "include")):
             value = library.get(kind)
-            named.append(value.get(field) if isinstance(value, Mapping) else None)
-    return [
-        text.removeprefix(WORKSPACE).rstrip("/").removesuffix("/**")
-        for text in named
-        if isinstance(text, str) and text.removeprefix(WORKSPACE).strip("/")
-    ]
+            place = _plain_place(value.get(field)) if isinstance(value, Mapping) else ""
+            named.append(place)
+            if not root or not _is_in(place, [root]):
+                folder = place.rpartition("/")[0]
+                named.append(f"{folder}/*" if "*" in folder else folder)
+    return [place for place in named if place.strip("/")]
+
+
+def _plain_place(named: object) -> str:
+    return named.removeprefix(WORKSPACE).rstrip("/").removesuffix("/**") if isinstance(named, str) else ""
 
 
 def _is_in(path: str, places: Iterable[str]) -> bool:

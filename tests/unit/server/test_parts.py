@@ -173,6 +173,21 @@ def test_a_snapshot_keeps_what_was_read_when_the_file_changes(tmp_path: Path) ->
     assert snapshot.root == tmp_path / "kept" / "p"
 
 
+def test_a_snapshot_has_the_notebooks_that_its_files_run(tmp_path: Path) -> None:
+    space = workspace(tmp_path, "/p/a.py", "/p/lib/first", "/p/second", "/q/b.py", "/q/beside.py", "/far.py")
+    for path, text in (
+        ("p/a.py", "# MAGIC %run ./lib/first\n# MAGIC %run ../far\n# MAGIC %run ./gone\n"),
+        ("p/lib/first", "# MAGIC %run ../second\n"),
+        ("q/b.py", "# MAGIC %run ./beside\n"),
+    ):
+        (tmp_path / "workspace" / path).write_text(text)
+    take_snapshot(
+        spec({"file": {"path": "/p/a.py"}}, {"file": {"path": "/q/b.py"}}), space, tmp_path / "kept"
+    )
+    kept = {path for path, _, _ in read_snapshot(tmp_path / "kept")}
+    assert kept == {"/p/a.py", "/p/lib/first", "/p/second", "/q/b.py", "/q/beside.py"}
+
+
 def test_a_file_appears_whole_and_in_its_folder_only(tmp_path: Path) -> None:
     space = workspace(tmp_path, "/p/x.py")
     space.write("/p/y.py", b"new", fmt="RAW", language="", overwrite=False)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.notebook_cells import NotebookCode
 from recovery.spark import programs, reads_only
 from recovery.spark.definitions import UNKNOWN_PLACE, BadCode
 from tests.unit.spark.studied_programs import HEAD, NOTEBOOK, READ, SESSION, START, learned, started
@@ -90,10 +91,49 @@ def test_what_a_notebook_moves_and_what_hadoop_removes_for_a_program_is_named(
     assert programs._removed_of(found.queries[0], found.removed) == "/ck/a"
 
 
-def test_a_notebook_that_runs_another_one_in_its_place_is_not_known(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text("# Databricks notebook source\n# MAGIC %run ./config\n" + NOTEBOOK)
-    with pytest.raises(BadCode, match=r"\./config"):
-        learned(spark, tmp_path / "program.py")
+NOTEBOOKS = {
+    "program.py": "# MAGIC %pip install x\n# COMMAND ----------\n# MAGIC %run ./lib/config\n# COMMAND ----------\n"
+    + NOTEBOOK.replace('"/in")\n', "PLACE)\n", 1),
+    "lib/config.py": "# MAGIC %run ./place\n# COMMAND ----------\nREADER = spark.readStream\n",
+    "lib/place.py": 'PLACE = "/in"\n',
+}
+
+
+def _studied(spark: Any, tmp_path: Path, files: dict[str, str]) -> list[programs.ProgramQuery]:
+    placed = {}
+    for name, text in files.items():
+        placed[f"/srv/{name}"] = tmp_path / name
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return list(programs._queries(spark, tmp_path / "program.py", [], placed).queries)
+
+
+def test_a_notebook_has_the_names_of_those_that_it_runs_in_its_place(spark: Any, tmp_path: Path) -> None:
+    (query,) = _studied(spark, tmp_path, NOTEBOOKS)
+    assert (query.problem, query.checkpoint, query.table) == (None, "/ck/orders", "orders")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "where"),
+    [
+        ({"lib/place.py": "# MAGIC %sh ls\n"}, NotebookCode.NOT_PYTHON, "/srv/lib/place.py, line 1: "),
+        ({"lib/place.py": "# MAGIC %run ../program\n"}, NotebookCode.CYCLE, "/srv/lib/place.py, line 1: "),
+        ({"lib/place.py": "# MAGIC %run ../../other\n"}, NotebookCode.OUTSIDE, "/srv/lib/place.py, line 1: "),
+        (
+            {"lib/config.py": "\n# MAGIC %run ./nowhere\n"},
+            NotebookCode.ABSENT,
+            "/srv/lib/config.py, line 2: ",
+        ),
+    ],
+)
+def test_a_notebook_of_which_a_part_is_not_run_is_not_known(
+    change: dict[str, str], code: NotebookCode, where: str, spark: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(BadCode) as raised:
+        _studied(spark, tmp_path, NOTEBOOKS | change)
+    assert raised.value.code == code
+    assert str(raised.value).startswith(where)
+    assert str(tmp_path) not in str(raised.value)
 
 
 @pytest.mark.parametrize(

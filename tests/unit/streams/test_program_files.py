@@ -180,6 +180,28 @@ def beside(top: Path, program: str) -> set[str]:
     return {str(Path(path).relative_to(top)) for path in files.program_files(str(top / program))} - {program}
 
 
+def test_the_notebooks_that_a_program_runs_in_its_place_go_with_it_if_they_are_in_its_folder(
+    tmp_path: Path,
+) -> None:
+    top = tmp_path / "home" / "etl"
+    lay_out(
+        top,
+        {
+            "app/main.py": "# MAGIC %run ./lib/a\n# MAGIC %run ../out\n# MAGIC %run ./linked\n# MAGIC %run ./key\n"
+            "# MAGIC %run ./away/other\n# MAGIC %run ./gone\n# MAGIC %run ./main\n",
+            "app/lib/a.py": "# MAGIC %run ../b.py\n",
+            "app/b.py": "import helper\n",
+            "app/helper.py": "",
+            "app/key": "",
+            "out.py": "",
+            "elsewhere/other.py": "",
+        },
+    )
+    (top / "app/linked.py").symlink_to(top / "out.py")
+    (top / "app/away").symlink_to(top / "elsewhere")
+    assert beside(top, "app/main.py") == {"app/lib/a.py", "app/b.py", "app/helper.py"}
+
+
 def test_of_folders_above_only_those_that_the_code_names_hold_settings(tmp_path: Path) -> None:
     top = tmp_path / "home"
     lay_out(

@@ -97,6 +97,16 @@ def test_streams_of_one_environment_change_what_they_share(adopt: Adopt, code: P
     assert refusal_of(adopt("dev.py"), code / "shop/common.py") == ""
 
 
+def test_what_a_notebook_runs_in_its_place_is_its_code(adopt: Adopt, code: Path) -> None:
+    (code / "prod.py").write_text("# MAGIC %run ./shop/prod_only\n")
+    (code / "shop/prod_only.py").write_text("# MAGIC %run ./common\n")
+    adopt("prod.py", "production")
+    stream = adopt("dev.py")
+    assert refusal_of(stream, code / "shop/common.py") == "code_shared"
+    (code / "shop/prod_only.py").write_text("")
+    assert refusal_of(stream, code / "shop/common.py") == ""
+
+
 def test_a_program_that_cannot_be_read_may_hold_the_file(adopt: Adopt, code: Path) -> None:
     adopt("prod.py", "production")
     stream = adopt("dev.py")
@@ -119,7 +129,13 @@ SPECS = [
     ({"libraries": [{"file": {"path": "/Shared/app/common.py"}}]}, True),
     ({"libraries": [{"glob": {"include": "/Shared/app/**"}}]}, True),
     ({"libraries": [{"glob": {"include": "/Shared/*/common.py"}}]}, True),
-    ({"libraries": [{"file": {"path": "/Shared/app/common"}}, "what", {"jar": "x"}]}, False),
+    ({"libraries": [{"file": {"path": "/Shared/app/main.py"}}]}, True),
+    ({"libraries": [{"notebook": {"path": "/Shared/main"}}]}, True),
+    ({"libraries": [{"notebook": {"path": "/main"}}]}, False),
+    ({"libraries": [{"glob": {"include": "/Shared/*/main.py"}}]}, True),
+    ({"libraries": [{"file": {"path": "/Shared/app/main.py"}}], "root_path": "/Shared/app/sub"}, True),
+    ({"libraries": [{"file": {"path": "/Shared/app/sub/main.py"}}], "root_path": "/Shared/app/sub"}, False),
+    ({"libraries": [{"file": {"path": "/Shared/app/sub/main.py"}}, "what", {"jar": "x"}]}, False),
     ({}, False),
 ]
 
