@@ -137,7 +137,8 @@ def test_a_cell_of_text_runs_nothing(text: str) -> None:
 
 
 def test_a_magic_below_a_cell_of_text_is_none_of_it() -> None:
-    assert problem_of({"/app/main.py": f"# MAGIC %md\n# MAGIC about{CELL}# MAGIC %sh ls\n"}).line == 5
+    main = f"# MAGIC %md\n# MAGIC about{CELL}# MAGIC %sh ls\n"
+    assert problem_of({"/app/main.py": main}).line == 5
 
 
 def test_a_magic_that_the_caller_passes_over_is_no_problem() -> None:
