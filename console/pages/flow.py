@@ -143,14 +143,15 @@ def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse
         return done
     frame = frame_of(flow, "", by)
     diagnosis = diagnosis_of(flow, frame["recovery"])
+    looked = _unread_context(flow)
     context = {
         **frame,
         "sentence": flows.QUIET_SENTENCE
         if frame["quiet"]
         else flows.flow_sentence(flow, diagnosis, frame["below_behind"], frame["doubt"]),
-        "facts": _list_facts(flow, frame["recovery"], frame["below_behind"]),
+        "facts": _list_facts(flow, frame["recovery"], frame["below_behind"], looked["unread"]),
         **_batches_context(flow, frame["recovery"]),
-        **_unread_context(flow),
+        **looked,
         "dots": status.update_dots(flow.history),
         "graph": _draw_graph(flow, frame["outside"]),
         "causes": flows.list_causes(flow.error),
@@ -232,14 +233,16 @@ def _counted_context(flow: Flow, by: Actor) -> dict[str, Any]:
     }
 
 
-def _list_facts(flow: Flow, recovery: Recovery | None, late: Sequence[below.DatasetRow]) -> list[flows.Fact]:
+def _list_facts(
+    flow: Flow, recovery: Recovery | None, late: Sequence[below.DatasetRow], panel: unread.Panel
+) -> list[flows.Fact]:
     measured = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
     waits = (
         read_waiting_files(flow)
         if flow.streaming
         else WaitingFiles(timezone.now(), why="A view has no checkpoint.")
     )
-    return flows.list_facts(flow, recovery, measured, waits, timezone.now(), late=late)
+    return flows.list_facts(flow, recovery, measured, waits, timezone.now(), late=late, panel=panel)
 
 
 def _batches_context(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:

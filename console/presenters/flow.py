@@ -10,6 +10,7 @@ from django.urls import reverse
 from console.presenters import below, dag, status, words
 from console.presenters.doubting import doubt_badge, flow_badge
 from console.presenters.inventory import first_sentence, waiting_elsewhere
+from console.presenters.unread import Panel
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.facts import GatheredFacts
 from recovery.diagnosis.judgement import title_by_error
@@ -144,14 +145,15 @@ def list_facts(
     now: datetime,
     *,
     late: Sequence[below.DatasetRow] = (),
+    panel: Panel | None = None,
 ) -> list[Fact]:
     """Facts across; what was not counted says so. `last`: the newest recovery that measured the table. `late`: what is
-    below and behind."""
+    below and behind. `panel`: what the last look at the sources saw."""
     gathered = _gathered_facts(recovery)
     sink = Fact("Sink", flow.dataset, "a recovery counts what it sends")
     streams = [
         _last_batch(flow, now),
-        *(_counted_facts(gathered, now) if gathered else _listed_facts(waits, now)),
+        *(_counted_facts(gathered, now) if gathered else _listed_facts(waits, panel, now)),
         sink if written_name(flow) == "sink" else _table_fact(gathered, last, now),
     ]
     return [
@@ -225,9 +227,20 @@ def _counted_facts(gathered: GatheredFacts, now: datetime) -> list[Fact]:
     ]
 
 
-def _listed_facts(waits: WaitingFiles, now: datetime) -> list[Fact]:
+def _looked_at_fact(panel: Panel | None, now: datetime) -> Fact | None:
+    """What waits, as the last look counted it; None where a source was not counted, or a batch came later."""
+    if panel is None or panel.why or panel.batch_since is not None:
+        return None
+    seen = [s.row.seen_at for s in panel.sources if s.row.seen_at and s.waits and not s.row.problem]
+    if not seen or len(seen) < len(panel.sources):
+        return None
+    amounts = "; ".join(", ".join(waits.text for waits in s.waits) for s in panel.sources)
+    return Fact("Waiting", amounts, f"counted {words.format_clock(min(seen), now)}")
+
+
+def _listed_facts(waits: WaitingFiles, panel: Panel | None, now: datetime) -> list[Fact]:
     if waits.files is None:
-        return [Fact("Waiting", "unknown", waits.why)]
+        return [_looked_at_fact(panel, now) or Fact("Waiting", "not known", waits.why)]
     seen = f"listed {words.format_clock(waits.at, now)}"
     size = f"{words.format_size(waits.size)}, " if waits.files else ""
     present = f"{waits.read:,} of {waits.read + waits.gone:,}"

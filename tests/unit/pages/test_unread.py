@@ -32,6 +32,29 @@ def words(client: Client, address: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text(client, address)))
 
 
+@pytest.mark.parametrize(
+    ("values", "waiting"),
+    [
+        ({}, "120 rows"),
+        ({"problem": "The broker does not answer."}, "not known"),
+        ({"seen_at": None, "unread": {}}, "not known"),
+    ],
+)
+def test_what_waits_is_the_same_among_the_facts_and_in_the_panel(
+    values: dict[str, Any], waiting: str, responder: Client
+) -> None:
+    flow = f.flow(state="stopped")
+    f.source(flow, **values)
+    assert re.search(rf"Waiting\s*{waiting}", words(responder, f"/flows/{flow.pk}"))
+
+
+def test_of_two_sources_of_which_one_was_not_counted_it_is_not_known_what_waits(responder: Client) -> None:
+    flow = f.flow(state="stopped")
+    f.source(flow)
+    f.source(flow, 1, seen_at=None, unread={})
+    assert re.search(r"Waiting\s*not known", words(responder, f"/flows/{flow.pk}"))
+
+
 IN_FIVE_HOURS = re.compile(r"\d\d:\d\d(:\d\d)? UTC, in 5 h 1\d min")
 
 
