@@ -174,12 +174,12 @@ def list_magics(text: str) -> Iterator[Magic]:
     for number, line in enumerate(text.split("\n"), 1):
         if _CELL.match(line):
             begun = is_text = False
-        elif found := _MAGIC.match(line):
+        elif magic := _MAGIC.match(line):
             if not begun:
-                is_text = found["name"] in _TEXT
+                is_text = magic["name"] in _TEXT
             begun = True
             if not is_text:
-                yield Magic(number, found["name"], found["rest"].strip())
+                yield Magic(number, magic["name"], magic["rest"].strip())
 
 
 def name_candidates(path: str, magic: Magic, root: str) -> tuple[str, ...]:
