@@ -106,6 +106,7 @@ class DoubtCode(StrEnum):
     INPUT_GONE = "input-gone"
     NOT_PROVEN = "not-proven"
     TABLE_DIFFERS = "table-differs"
+    FED_AGAIN = "fed-again"
     AS_ACCEPTED = "as-accepted"
     PASSED_OVER = "passed-over"
     NOT_ASKED = "not-asked"
@@ -114,4 +115,9 @@ class DoubtCode(StrEnum):
     def needs_attention(self) -> bool:
         """Whether someone has to look. What a plan accepted, or a source's settings leave out, someone has decided;
         a workspace that does not answer is shown itself."""
-        return self in (DoubtCode.INPUT_GONE, DoubtCode.NOT_PROVEN, DoubtCode.TABLE_DIFFERS)
+        return self in (
+            DoubtCode.INPUT_GONE,
+            DoubtCode.NOT_PROVEN,
+            DoubtCode.TABLE_DIFFERS,
+            DoubtCode.FED_AGAIN,
+        )

@@ -63,6 +63,8 @@ class Flow(OnLists):
     them.
     `table_doubt`: what its recoveries say of its table, a `contracts.names.DoubtCode`, "" for nothing;
     `differs_since`: since when it is known that its table differs, until that is settled; people were notified then.
+    `fed_again_at`: when the recovery `fed_again_by` (its number) last brought rows a second time, or may have, into a
+    table that it reads as a stream.
     `below_refresh`: the last refresh below it that was asked for outside of a recovery (`refreshing.BelowRefresh`), {}
     for none; `below_count`: the last count there (`counting_below.BelowCount`), {} for none. `sink_memory`:
     `contracts.updates.SinkMemory` of its file table, {} where there is nothing to remember. `failure_memory`:
@@ -90,6 +92,8 @@ class Flow(OnLists):
     renewed_at = models.DateTimeField(null=True)
     rewritten_at = models.DateTimeField(null=True)
     table_doubt = models.CharField(max_length=20, blank=True, default="")
+    fed_again_at = models.DateTimeField(null=True)
+    fed_again_by = models.BigIntegerField(null=True)
     differs_since = models.DateTimeField(null=True)
     sink_memory = models.JSONField(default=dict)
     failure_memory = models.JSONField(default=dict)

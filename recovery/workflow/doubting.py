@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import Final
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, Max, OuterRef, Q
 from django.utils import timezone
 
 from recovery.contracts import codec
+from recovery.contracts.forecast import DatasetKind, DownstreamEffect, DownstreamReason
 from recovery.contracts.measured import Measured
 from recovery.contracts.names import DoubtCode
 from recovery.models import Flow, FlowInput, Recovery, Step
@@ -87,7 +88,8 @@ def doubts_of(flow_ids: Iterable[int], now: datetime) -> dict[int, Doubt]:
 
 
 _READ: Final = (
-    "state", "streaming", "code_problem", "code_digest", "rewritten_at", "pipeline__name",
+    "state", "streaming", "code_problem", "code_digest", "rewritten_at", "fed_again_at", "fed_again_by",
+    "pipeline__name",
     *(f"pipeline__workspace__{name}" for name in ("name", "kind", "polled_at", "poll_error")),
 )  # fmt: skip
 
@@ -166,7 +168,27 @@ def _gravest(
 def find_table_doubt(flow: Flow, recoveries: Sequence[ProvingRecovery]) -> Doubt | None:
     """What its recoveries say of its table, whatever the flow does now; `recoveries` as `find_doubt` takes them."""
     run = flow.pipeline.workspace.run_noun
-    return _not_proven(recoveries, run) or _leftover(recoveries, run)
+    own = _not_proven(recoveries, run) or _leftover(recoveries, run)
+    if own is None or own.code is DoubtCode.AS_ACCEPTED:
+        return _fed_again(flow, recoveries, run) or own
+    return own
+
+
+def _fed_again(flow: Flow, recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
+    """Rows that a recovery above brought a second time, or may have, stay in doubt until the table is written from
+    scratch, or a recovery of its own compares it whole."""
+    at = flow.fed_again_at
+    if at is None or (flow.rewritten_at is not None and flow.rewritten_at > at):
+        return None
+    if any(r.ended_at and r.ended_at > at and r.proof and settles(r.proof) for r in recoveries):
+        return None
+    return Doubt(
+        DoubtCode.FED_AGAIN,
+        "rows may be twice",
+        f"This flow's last {run} ended well, but R-{flow.fed_again_by} wrote rows of a table that it reads again.",
+        "They may be in this table twice. Compare it with what it reads, or refresh it in full.",
+        flow.fed_again_by,
+    )
 
 
 def _input_gone(run: str) -> Doubt:
@@ -267,6 +289,50 @@ def keep_table_doubts(flow_ids: Iterable[int], *, tells: bool = True) -> None:
         recoveries = _read_recoveries(flows)
         for flow in flows:
             _keep_table_doubt(flow, find_table_doubt(flow, recoveries.get(flow.pk, ())), tells=tells)
+
+
+def keep_doubts_of(recovery_id: int) -> None:
+    """The same for the flow of a recovery that has moved, and for tables that read its table as a stream."""
+    with transaction.atomic():
+        recovery = Recovery.objects.select_related("flow__pipeline").get(pk=recovery_id)
+        fed = _list_fed_again(recovery)
+        told = Q(pk=recovery.flow_id) | Q(pk__in=fed) | Q(fed_again_by=recovery_id)
+        ids = list(Flow.objects.filter(told).values_list("pk", flat=True))
+        hold_pipelines(Flow.objects.filter(pk__in=ids).values_list("pipeline_id", flat=True))
+        by_this = Flow.objects.filter(fed_again_by=recovery_id)
+        by_this.exclude(pk__in=fed).update(fed_again_at=None, fed_again_by=None)
+        new = Flow.objects.filter(pk__in=fed).exclude(pk__in=by_this.values("pk"))
+        begun = Step.objects.filter(recovery=recovery, kind="rerun").aggregate(at=Max("started_at"))["at"]
+        new.update(fed_again_at=begun or timezone.now(), fed_again_by=recovery_id)
+        keep_table_doubts(ids)
+
+
+REPEATING: Final = (
+    DownstreamReason.REPEATS,
+    DownstreamReason.TABLE_ANEW,
+    DownstreamReason.TABLE_PUT_BACK,
+    DownstreamReason.ROWS_UNKNOWN,
+)
+"""Why a streaming table may get rows a second time."""
+
+
+def _list_fed_again(recovery: Recovery) -> list[int]:
+    """Flows that write a streaming table below, into which the updates of this recovery brought rows a second time, or
+    may have. None where nothing ran, or all was undone."""
+    if recovery.state not in PROVING:
+        return []
+    ran = Step.objects.filter(recovery=recovery, kind="rerun").exclude(state__in=("pending", "skipped"))
+    plans = [step.plan for step in ran.select_related("plan") if step.plan is not None]
+    below = [dataset for plan in plans for dataset in plan.contents.forecast.downstream]
+    names = [
+        dataset.dataset
+        for dataset in below
+        if dataset.kind is DatasetKind.TABLE
+        and (dataset.effect is DownstreamEffect.DOUBLED or dataset.reason in REPEATING)
+    ]
+    workspace = recovery.flow.pipeline.workspace_id
+    flows = Flow.objects.filter(pipeline__workspace=workspace, pipeline__gone=False, dataset__in=names)
+    return list(flows.values_list("pk", flat=True))
 
 
 def keep_all_table_doubts() -> None:

@@ -13,7 +13,7 @@ from recovery.errors import NotFound, Refused
 from recovery.models import Recovery, Step
 from recovery.notify.actions import announce_event
 from recovery.workflow import guards
-from recovery.workflow.doubting import PROVING, keep_table_doubts
+from recovery.workflow.doubting import PROVING, keep_doubts_of
 from recovery.workflow.transitions import OPEN, RECOVERY, RECOVERY_ARROWS, STEP, guard_of, may_move
 
 ENDED = frozenset(RECOVERY) - OPEN
@@ -40,7 +40,7 @@ def move(recovery: Recovery, new: str, *, says: str = "", **values: Any) -> None
     if not changed:
         raise Refused(f"Someone else moved {recovery.label} a moment ago. Reload the page.", code="lost_race")
     if recovery.state in PROVING or new in PROVING:
-        keep_table_doubts([recovery.flow_id])
+        keep_doubts_of(recovery.pk)
     recovery.refresh_from_db()
     settle_request(recovery, new, says or str(values.get("reason") or ""))
     if new in TOLD:

@@ -178,3 +178,67 @@ def test_a_monitor_reads_how_many_flows_are_in_doubt_by_the_gravest_of_each() ->
     assert numbers(now) == {
         "table-differs": 1, "as-accepted": 1, "input-gone": 1, "passed-over": 1, "not-asked": 1
     }  # fmt: skip
+
+
+def below_of(flow: Flow, **of_dataset: Any) -> tuple[Flow, Recovery]:
+    """A streaming table that reads the flow's, and a recovery whose update has run, not proven yet."""
+    below = f.flow(flow.pipeline, "below_flow", name="main.db.below")
+    dataset = {
+        "dataset": below.dataset,
+        "kind": "table",
+        "effect": "unknown",
+        "reason": "table_anew",
+        **of_dataset,
+    }
+    made = Recovery.objects.create(flow=flow, state="verifying", created_by="ada")
+    body = plan_body(forecast={"downstream": [dataset]})
+    plan = Plan.objects.create(recovery=made, hash="2" * 64, body=body, sealed_by="ada")
+    Step.objects.create(
+        recovery=made, plan=plan, ordinal=1, kind="rerun", state="done", idempotency_key="rerun",
+        started_at=timezone.now(),
+    )  # fmt: skip
+    return below, made
+
+
+@pytest.mark.parametrize(
+    ("of_dataset", "code"),
+    [
+        ({}, "fed-again"),
+        ({"reason": "table_put_back"}, "fed-again"),
+        ({"effect": "doubled", "reason": None, "rows": 4}, "fed-again"),
+        ({"effect": "refreshed", "reason": None}, ""),
+        ({"reason": "not_seen"}, ""),
+        ({"kind": "view"}, ""),
+    ],
+    ids=["written again", "put back", "doubled", "refreshed", "never ran", "a view"],
+)
+def test_a_streaming_table_below_is_in_doubt_once_its_input_was_written_again(
+    of_dataset: dict[str, Any], code: str
+) -> None:
+    below, made = below_of(f.flow(), **of_dataset)
+    moves.move(made, "succeeded", measured=CLEAN)
+    assert (kept(below), attention()) == ((code, False), 1 if code else 0)
+    found = doubts_of([below.pk], timezone.now())
+    assert [doubt.code.value for doubt in found.values()] == ([code] if code else [])
+
+
+def test_the_doubt_below_ends_when_the_table_is_written_from_scratch_or_compared_whole() -> None:
+    below, made = below_of(f.flow())
+    moves.move(made, "succeeded", measured=CLEAN)
+    Flow.objects.filter(pk=below.pk).update(rewritten_at=timezone.now())
+    keep_table_doubts([below.pk])
+    assert kept(below) == ("", False)
+    Flow.objects.filter(pk=below.pk).update(rewritten_at=None)
+    keep_table_doubts([below.pk])
+    assert kept(below) == ("fed-again", False)
+    prove(below, CLEAN)
+    assert kept(below) == ("", False)
+
+
+def test_the_doubt_below_goes_with_the_rollback_of_what_made_it() -> None:
+    below, made = below_of(f.flow())
+    moves.move(made, "needs_attention", reason="Not proven.")
+    assert kept(below) == ("fed-again", False)
+    made.refresh_from_db()
+    moves.move(made, "rolled_back")
+    assert kept(below) == ("", False)
