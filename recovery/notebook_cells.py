@@ -17,7 +17,7 @@ from enum import StrEnum
 from functools import reduce
 from operator import or_
 from types import CodeType
-from typing import Any, Final
+from typing import Final
 
 MOST_DEEP: Final = 10
 MOST_RUNS: Final = 100
@@ -79,7 +79,7 @@ class Notebook:
     runs: int
     depth: int
 
-    def run(self, names: dict[str, Any]) -> None:
+    def run(self, names: dict[str, object]) -> None:
         """Run every cell in one namespace."""
         for piece in self.pieces:
             if isinstance(piece, Notebook):

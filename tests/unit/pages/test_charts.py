@@ -130,7 +130,7 @@ def test_the_flow_page_draws_its_batches_and_what_waits_once_that_is_counted(
 def test_a_flow_page_without_its_workspace_says_what_is_not_known_and_why(responder: Client) -> None:
     page = responder.get(f"/flows/{f.incident().pk}").content.decode()
     assert "Not known: " in page
-    assert "unknown<small>" in page
+    assert "<dt>Waiting</dt><dd>not known<small>" in "".join(line.strip() for line in page.splitlines())
     assert "ch-bar" not in page
 
 
