@@ -130,7 +130,7 @@ def _act(request: PageRequest, by: Actor, pipeline: Pipeline, rows: Sequence[pre
         "stop": partial(_stop, members, by),
         "count": partial(together.count_rows, recovery_ids=uncounted, by=by),
         "meant": partial(_say_meant, request.POST.get("meant", ""), waiting, by),
-        "seal": partial(together.seal_plans, recovery_ids=waiting, by=by),
+        "seal": partial(together.seal_plans, recovery_ids=[one.pk for one in members], by=by),
         "join": partial(planning.join_plans, recovery_ids=[one.pk for one in members], by=by),
         "choose": lambda: None,
     }

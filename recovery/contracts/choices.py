@@ -201,6 +201,8 @@ class ChoicesChange(Value):
     """Columns that identify a row."""
     patch: Mapping[str, str] | None = None
     """New text of the files that are edited, by path; empty: the code is kept as it is."""
+    editors: Mapping[str, tuple[PatchAuthor, ...]] = {}
+    """Who edited these files, where that was in another recovery; whoever else changes a file has edited it."""
     confirmed: tuple[str, ...] | None = None
     """Which source continues as which, `old->new`; all others are not confirmed."""
     refresh_below: Flag | None = None

@@ -169,25 +169,29 @@ def edit_code(recovery: Recovery, change: ChoicesChange, by: Actor) -> AppliedCh
         require_python(path, text)
     # browsers and editors do not agree
     patch = {path: lineends.use_unix_line_ends(text) for path, text in files.items()}
-    if patch == held.patch:
+    editors = _list_editors(held, patch, change.editors, by)
+    if (patch, editors) == (held.patch, held.editors):
         return None
     kept = held.forget("validation")
     if patch != (held.patch or {}):
         kept = without_acceptance(kept)
     says = f"Edited source saved: {', '.join(files)}." if files else "The code is kept as it is."
-    return AppliedChange(kept.replace(patch=patch, editors=_list_editors(held, patch, by)), says)
+    return AppliedChange(kept.replace(patch=patch, editors=editors), says)
 
 
-def _list_editors(held: Choices, patch: Mapping[str, str], by: Actor) -> dict[str, tuple[PatchAuthor, ...]]:
-    """Who edited each file of the patch: none of them votes on a plan that holds it."""
+def _list_editors(
+    held: Choices, patch: Mapping[str, str], elsewhere: Mapping[str, tuple[PatchAuthor, ...]], by: Actor
+) -> dict[str, tuple[PatchAuthor, ...]]:
+    """Who edited each file of the patch: none of them votes on a plan that holds it. `elsewhere`: who did so in another
+    recovery; who carries their text over has not edited it."""
     before, me = held.patch or {}, PatchAuthor(name=by.name, user_id=by.user_id)
     editors = {}
     for path, text in patch.items():
-        known = held.editors.get(path, ())
+        known = tuple(dict.fromkeys((*held.editors.get(path, ()), *elsewhere.get(path, ()))))
         others = tuple(who for who in known if who != me)
-        is_mine = me in known or before.get(path) != text
+        is_mine = me in known or (before.get(path) != text and not elsewhere.get(path))
         editors[path] = (*others, me) if is_mine else others
-    return editors
+    return {path: who for path, who in editors.items() if who}
 
 
 def require_python(path: str, text: str) -> None:

@@ -6,9 +6,11 @@ goes on from there.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.names import ChangeIntent, Strategy
+from recovery.contracts.plan import PatchAuthor
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor
@@ -50,35 +52,57 @@ def name_next_strategy(recovery: Recovery) -> Strategy | None:
     return option.strategy if option is not None and may_be_preselected(option) else None
 
 
+@dataclass(frozen=True)
+class SharedEdit:
+    """What was edited, and who edited each file of it."""
+
+    patch: Mapping[str, str]
+    editors: Mapping[str, tuple[PatchAuthor, ...]]
+
+
 def seal_plans(*, recovery_ids: Sequence[int], by: Actor) -> None:
     """Have a plan of each sealed, with the strategy of `name_next_strategy` and with one code: what was edited in one
-    recovery is the code of all of them.
+    recovery, sealed or not, is the code of all that do not put the code back. A sealed one stays as it is.
 
     Raises Refused if a person has to choose for one (`no_strategy`) or two hold different edits (`other_code`), and as
     `update_choices` and `request_plan`.
     """
     members = [get(recovery_id) for recovery_id in recovery_ids]
-    strategies = {recovery.pk: name_next_strategy(recovery) for recovery in members}
-    if open_ones := [recovery.label for recovery in members if strategies[recovery.pk] is None]:
+    waiting = [recovery for recovery in members if recovery.state != "planned"]
+    strategies = {recovery.pk: name_next_strategy(recovery) for recovery in waiting}
+    if open_ones := [recovery.label for recovery in waiting if strategies[recovery.pk] is None]:
         raise Refused(f"Choose a strategy first: {', '.join(open_ones)}.", code="no_strategy")
-    patch = _find_patch(members)
-    for recovery in members:
-        is_kept = strategies[recovery.pk] is Strategy.REVERT or recovery.chosen.patch is not None
-        change = ChoicesChange(
-            strategy=strategies[recovery.pk], patch=None if is_kept or patch is None else patch
-        )
+    edit = _find_edit(members)
+    for recovery in waiting:
+        strategy = strategies[recovery.pk]
+        change = ChoicesChange(strategy=strategy)
+        if strategy is not Strategy.REVERT:
+            patch, editors = (edit.patch, edit.editors) if edit else (recovery.chosen.patch, {})
+            change = ChoicesChange(strategy=strategy, patch=patch, editors=editors)
         update_choices(recovery_id=recovery.pk, change=change, by=by)
-    for recovery in members:
+    for recovery in waiting:
         request_plan(recovery_id=recovery.pk, by=by)
 
 
-def _find_patch(members: Collection[Recovery]) -> Mapping[str, str] | None:
-    """The files that were edited in one of them; None: in none. Raises Refused for different edits."""
-    edited = {recovery.label: recovery.chosen.patch for recovery in members if recovery.chosen.patch}
-    label, patch = next(iter(edited.items()), ("", None))
-    if other := next((name for name, files in edited.items() if files != patch), None):
+def _find_edit(members: Collection[Recovery]) -> SharedEdit | None:
+    """The files that were edited in one of them; None: in none. Raises Refused for different edits, and for a sealed
+    plan without the edit."""
+    edited = [recovery for recovery in members if recovery.chosen.patch]
+    if not edited:
+        return None
+    first = edited[0]
+    lacking = (r for r in members if r.state == "planned" and r.chosen.strategy is not Strategy.REVERT)
+    if other := next((r for r in (*edited, *lacking) if r.chosen.patch != first.chosen.patch), None):
         raise Refused(
-            f"{label} and {other} hold different edits of the code, and one update has one code. Edit one of them.",
+            f"{first.label} and {other.label} hold different code, and one update has one code. Edit one of them; take "
+            "a plan back first where it is sealed.",
             code="other_code",
         )
-    return patch
+    patch = first.chosen.patch or {}
+    editors = {
+        path: tuple(
+            dict.fromkeys(who for recovery in edited for who in recovery.chosen.editors.get(path, ()))
+        )
+        for path in patch
+    }
+    return SharedEdit(patch, editors)
