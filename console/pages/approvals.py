@@ -112,7 +112,7 @@ def _cast_vote(
 def _show_request(request: PageRequest, by: Actor, approval: ApprovalRequest) -> dict[str, Any]:
     now, asked = timezone.now(), selectors.request_facts(approval)
     given = list(approval.votes.all())
-    able = selectors.names_of_approvers(asked.rule, approval, approval.plan)
+    able = selectors.list_approvers(asked.rule, approval, approval.plan)
     who = Voter(by.name, by.user_id)
     count = rules.tally_votes(asked.rule, selectors.votes_cast(selectors.votes_in_force(approval)))
     flow = approval.recovery.flow
@@ -148,9 +148,14 @@ def approval_panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str
     now, standing = timezone.now(), selectors.approval_standing(recovery, plan)
     request = selectors.request_of(plan)
     given = list(request.votes.all()) if request is not None else []
-    able = selectors.names_of_approvers(standing.rule, request, plan)
-    voted = {vote.voter for vote in given if vote.voided_at is None}
-    own = set() if standing.rule.requester_may_vote else {by.name}
+    able, who = selectors.list_approvers(standing.rule, request, plan), Voter(by.name, by.user_id)
+    state = approving.state_by_clock(request, now) if request is not None else None
+    if (
+        state not in LIVE
+        and not standing.rule.requester_may_vote
+        and by.may(Right.RECOVER, recovery.flow.pipeline.environment)
+    ):
+        able = [voter for voter in able if not voter.same(who)]  # who asks next does not vote
     return {
         "rule": standing.rule,
         "rule_lines": approving.rule_lines(standing.rule),
@@ -158,11 +163,9 @@ def approval_panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str
         "badge": approving.request_badge(request, rules.tally_votes(standing.rule, standing.votes).given, now)
         if request
         else None,
-        "votes": approving.vote_rows(given, standing.asked, able, Voter(by.name, by.user_id), now)
-        if standing.asked
-        else [],
-        "able": [name for name in able if name not in voted | own],
-        "waits_for_votes": request is None or approving.state_by_clock(request, now) == "open",
+        "votes": approving.vote_rows(given, standing.asked, able, who, now) if standing.asked else [],
+        "able": approving.name_voters_left(able, given, who),
+        "waits_for_votes": state in (None, "open"),
     }
 
 

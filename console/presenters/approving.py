@@ -73,7 +73,7 @@ def ask_for_vote(contents: PlanBody, joint: JointBody | None = None) -> str:
 
 
 def vote_rows(
-    given: Sequence[Any], asked: RequestFacts, able: Sequence[str], who: Voter, now: datetime
+    given: Sequence[Any], asked: RequestFacts, able: Sequence[Voter], who: Voter, now: datetime
 ) -> list[VoteLine]:
     """Votes as they were given, the places that are open with who may take them, and who never counts."""
     lines = [_vote_line(v, now) for v in given]
@@ -81,8 +81,7 @@ def vote_rows(
         asked.rule, [CastVote(Voter(v.voter, v.voter_id), v.choice) for v in given if v.voided_at is None]
     )
     if asked.state == "open" and not asked.late(now):
-        voted = {v.voter for v in given if v.voided_at is None}
-        left = ["you" if name == who.name else name for name in able if name not in voted]
+        left = name_voters_left(able, given, who)
         open_ = [f"{ORDINALS[n]} vote".capitalize() if n < len(ORDINALS) else f"Vote {n + 1}"
                  for n in range(count.given, count.given + count.missing)]  # fmt: skip
         lines += [VoteLine("pending", f"{name}: open", _join_with_or(left)) for name in open_]
@@ -91,6 +90,13 @@ def vote_rows(
             VoteLine("info", f"{name} cannot vote", why) for name, why in _who_never_counts(asked).items()
         ]
     return lines
+
+
+def name_voters_left(able: Sequence[Voter], given: Sequence[Any], who: Voter) -> list[str]:
+    """Of those who may vote, who has not; `who` reads "you"."""
+    voted = [Voter(v.voter, v.voter_id) for v in given if v.voided_at is None]
+    left = [voter for voter in able if not any(voter.same(other) for other in voted)]
+    return ["you" if voter.same(who) else voter.name for voter in left]
 
 
 def _who_never_counts(asked: RequestFacts) -> dict[str, str]:

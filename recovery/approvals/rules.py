@@ -384,8 +384,8 @@ def at_text(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def voters_that_count(rule: ApprovalRule, people: Iterable[Voter], never: Collection[Voter]) -> list[str]:
-    """Of the people with the right to vote, the names of those whose vote would count."""
+def voters_that_count(rule: ApprovalRule, people: Iterable[Voter], never: Collection[Voter]) -> list[Voter]:
+    """Of the people with the right to vote, those whose vote would count."""
     members = {m for g in rule.groups for m in g.members}
     able = (p for p in people if not any(p.same(other) for other in never))
-    return [p.name for p in able if not members or p.name in members]
+    return [p for p in able if not members or p.name in members]

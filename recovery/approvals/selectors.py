@@ -209,8 +209,15 @@ def read_approvals(recovery: Recovery, plan: Plan) -> ApprovalState:
 def names_of_approvers(
     rule: ApprovalRule, request: ApprovalRequest | None = None, plan: Plan | None = None
 ) -> list[str]:
-    """Names of the people whose vote would count in the rule's environment, by their role there, in order; the
-    requester, the plan's author and the editors of its code left out."""
+    """Names of those in `list_approvers`."""
+    return [who.name for who in list_approvers(rule, request, plan)]
+
+
+def list_approvers(
+    rule: ApprovalRule, request: ApprovalRequest | None = None, plan: Plan | None = None
+) -> list[Voter]:
+    """The people whose vote would count in the rule's environment, by their role there, in the order of their names;
+    the requester, the plan's author and the editors of its code left out."""
     people = (
         holders.holders_of_right(Right.APPROVE, rule.environment)
         .order_by("user__username")

@@ -260,10 +260,10 @@ def test_when_votes_can_be_asked_for(what: ApprovalStanding, code: str | None) -
 
 def test_whose_votes_would_count_leaves_out_the_requester_and_who_is_in_no_group() -> None:
     dan = Voter("dan", 44)
-    assert rules.voters_that_count(RULE, [ANN, BOB, CAT], [Voter("robert", BOB.user_id)]) == ["ann", "cat"]
+    assert rules.voters_that_count(RULE, [ANN, BOB, CAT], [Voter("robert", BOB.user_id)]) == [ANN, CAT]
     assert rules.voters_that_count(replace(RULE, groups=GROUPS), [ANN, CAT, dan], [Voter("")]) == [
-        "ann",
-        "cat",
+        ANN,
+        CAT,
     ]
 
 

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -100,6 +101,34 @@ def test_review_names_who_may_still_vote_and_no_one_once_it_is_decided() -> None
     assert "ann" not in asked(client, review).one("may-vote").text.split(", ")
     vote(voters[1], row)
     assert "may-vote" not in asked(client, review).codes
+
+
+def test_an_approver_reads_in_review_that_they_may_vote_until_they_have() -> None:
+    row = factories.asked()
+    factories.person("approver", "cat")
+    client = signed_in(factories.person("approver", "ann"))
+    review = f"/recoveries/{row.pk}/review"
+    assert "you" in asked(client, review).one("may-vote").text.split(", ")
+    assert vote(client, row).status_code == 302
+    assert "you" not in asked(client, review).one("may-vote").text.split(", ")
+
+
+def test_a_vote_is_that_of_an_account_and_not_of_a_name() -> None:
+    row = factories.asked()
+    factories.vote(row, "bob")
+    User.objects.filter(username="bob").update(username="robert")
+    factories.person("approver", "bob")
+    page = asked(signed_in(factories.person("responder")), f"/recoveries/{row.pk}/review")
+    left = page.one("may-vote").text.split(", ")
+    assert ("bob" in left, "robert" in left) == (True, False)
+
+
+@pytest.mark.parametrize(("role", "named"), [("approver", True), ("admin", False)])
+def test_before_votes_are_asked_for_who_may_ask_is_not_named_as_a_voter(role: str, named: bool) -> None:
+    row = factories.planned(factories.incident("staging"))
+    factories.person("approver", "cat")
+    page = asked(signed_in(factories.person(role, "ann")), f"/recoveries/{row.pk}/review")
+    assert ("you" in page.one("may-vote").text.split(", ")) is named
 
 
 def test_a_plan_that_changed_while_it_was_read_is_not_asked_for() -> None:
