@@ -44,7 +44,7 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
         "reason": TEXT,
     },
     runs.start_run: {"plan_hash": TEXT},
-    runs.roll_back: {"reason": TEXT},
+    runs.roll_back: {"plan_hash": TEXT, "reason": TEXT},
     runs.cancel: {"reason": TEXT},
     refreshes.request_refresh: {"pipeline": TEXT, "flow": TEXT},
     streams.add_stream: {
@@ -66,7 +66,7 @@ NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {
     runs.request_votes: ("plan_hash",),
     runs.cast_vote: ("choice", "plan_hash", "reason"),
     runs.start_run: ("plan_hash",),
-    runs.roll_back: ("reason",),
+    runs.roll_back: ("plan_hash", "reason"),
     runs.cancel: ("reason",),
     refreshes.request_refresh: ("pipeline",),
     streams.add_stream: ("checkpoint",),

@@ -66,16 +66,18 @@ def start_run(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[
 
 
 def roll_back(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[int, Body]:
-    """{reason}: undo what can be undone; of a joint plan the last one first, and the source with the first one.
+    """{plan_hash, reason}: undo what the plan of this hash has changed; of a joint plan the last one first, and the
+    source with the first one.
 
     Raises as `roll_back` and `roll_back_joint`.
     """
-    fields.allow_only(body, ("reason",))
-    reason, planned = fields.read_text(body, "reason"), _find_planned(label, joint, by)
+    fields.allow_only(body, ("plan_hash", "reason"))
+    seen, reason = (fields.read_text(body, name) for name in ("plan_hash", "reason"))
+    planned = _find_planned(label, joint, by)
     if isinstance(planned, JointPlan):
-        joint_actions.roll_back_joint(joint_id=planned.pk, by=by, reason=reason)
+        joint_actions.roll_back_joint(joint_id=planned.pk, by=by, reason=reason, joint_hash=seen)
     else:
-        actions.roll_back(recovery_id=planned.pk, by=by, reason=reason)
+        actions.roll_back(recovery_id=planned.pk, by=by, reason=reason, plan_hash=seen)
     return 202, _describe(planned)
 
 

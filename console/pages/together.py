@@ -12,7 +12,6 @@ from recovery.approvals import actions as approving
 from recovery.approvals import joint_actions as approving_together
 from recovery.contracts.joint import JointBody
 from recovery.contracts.names import name_strategy
-from recovery.errors import Refused
 from recovery.models import JointPlan, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.planning import actions as planning
@@ -111,21 +110,10 @@ def _joint(recovery_id: int, by: Actor) -> JointPlan | None:
     return joining.joint_of(recovery_or_404(recovery_id, by))
 
 
-def _refuse_unseen(joint: JointPlan, seen: str) -> None:
-    """Raises Refused unless the page showed the joint plan: others may have joined since it was read."""
-    if seen != joint.hash:
-        raise Refused(
-            f"{joint.label} was sealed after you opened this page, and runs with others. Nothing was changed. "
-            "Read the page again.",
-            code="stale_plan",
-        )
-
-
 def execute(recovery_id: int, by: Actor, seen: str) -> None:
     """Start or resume it, or all that run together with it. `seen`: the hash that the page showed."""
     if (joint := _bound(recovery_id, by)) is not None:
-        _refuse_unseen(joint, seen)
-        joint_actions.execute_joint(joint_id=joint.pk, by=by)
+        joint_actions.execute_joint(joint_id=joint.pk, joint_hash=seen, by=by)
     else:
         actions.execute(recovery_id=recovery_id, plan_hash=seen, by=by)
 
@@ -133,8 +121,7 @@ def execute(recovery_id: int, by: Actor, seen: str) -> None:
 def roll_back(recovery_id: int, by: Actor, reason: str, seen: str) -> None:
     """Undo it, or all that ran together with it. `seen`: the hash that the page showed."""
     if (joint := _joint(recovery_id, by)) is not None:
-        _refuse_unseen(joint, seen)
-        joint_actions.roll_back_joint(joint_id=joint.pk, by=by, reason=reason)
+        joint_actions.roll_back_joint(joint_id=joint.pk, by=by, reason=reason, joint_hash=seen)
     else:
         actions.roll_back(recovery_id=recovery_id, by=by, reason=reason, plan_hash=seen)
 

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def request_approval(
-    *, recovery_id: int, reason: str = "", plan_hash: str = "", by: Actor
+    *, recovery_id: int, reason: str = "", plan_hash: str | None = None, by: Actor
 ) -> ApprovalRequest:
     """Ask the people whom the environment's rule names for their votes on the plan in force.
 
@@ -41,7 +41,13 @@ def request_approval(
 
 
 def ask_for_votes(
-    recovery: Recovery, attempted: Attempt, reason: str, now: datetime, *, plan_hash: str = "", by: Actor
+    recovery: Recovery,
+    attempted: Attempt,
+    reason: str,
+    now: datetime,
+    *,
+    plan_hash: str | None = None,
+    by: Actor,
 ) -> ApprovalRequest:
     """What `request_approval` does, inside its try and under the recovery's lock."""
     only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
@@ -88,7 +94,7 @@ def _ask(
 
 
 def cast_vote(
-    *, recovery_id: int, choice: str, reason: str, plan_hash: str = "", by: Actor
+    *, recovery_id: int, choice: str, reason: str, plan_hash: str | None = None, by: Actor
 ) -> ApprovalRequest:
     """Approve or reject the plan that approval is asked for. `plan_hash`: the plan that was looked at; a vote on an
     older one is refused and says what changed. The last vote that is needed approves; one rejection ends the request.
@@ -103,7 +109,13 @@ def cast_vote(
 
 
 def vote_on(
-    recovery: Recovery, attempted: Attempt, choice: str, reason: str, *, plan_hash: str = "", by: Actor
+    recovery: Recovery,
+    attempted: Attempt,
+    choice: str,
+    reason: str,
+    *,
+    plan_hash: str | None = None,
+    by: Actor,
 ) -> ApprovalRequest:
     """What `cast_vote` does, inside its try and under the recovery's lock."""
     if choice not in ("approve", "reject"):
@@ -133,9 +145,9 @@ def _voter(by: Actor) -> Person:
     return person
 
 
-def _voted_on(recovery: Recovery, plan_hash: str) -> ApprovalRequest:
+def _voted_on(recovery: Recovery, plan_hash: str | None) -> ApprovalRequest:
     request = selectors.live_request(recovery)
-    if request is not None and plan_hash in ("", request.plan.hash):
+    if request is not None and plan_hash in (None, request.plan.hash):
         return request
     old = Plan.objects.filter(recovery=recovery, hash=plan_hash).first() if plan_hash else None
     ended = (
@@ -211,7 +223,7 @@ def _decide(
         events.announce_decision(request, "approved", says, by=by)
 
 
-def break_glass(*, recovery_id: int, reason: str, plan_hash: str = "", by: Actor) -> BreakGlass:
+def break_glass(*, recovery_id: int, reason: str, plan_hash: str | None = None, by: Actor) -> BreakGlass:
     """Run (or resume) the plan now, without enough votes, where the rule allows it. Loud: an audit action of its own,
     a banner on every page of the recovery, a time limit after which no further step begins, and a review afterwards.
 
@@ -229,7 +241,7 @@ def break_glass(*, recovery_id: int, reason: str, plan_hash: str = "", by: Actor
 
 
 def put_glass(
-    recovery: Recovery, reason: str, now: datetime, *, plan_hash: str = "", by: Actor
+    recovery: Recovery, reason: str, now: datetime, *, plan_hash: str | None = None, by: Actor
 ) -> tuple[BreakGlass, ApprovalRefusal]:
     """The broken glass under which the plan may then start, and what stood against it. Under the recovery's lock."""
     only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")

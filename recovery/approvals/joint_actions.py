@@ -16,13 +16,13 @@ from recovery.workflow.journal import trying_together
 
 
 def request_joint_approval(
-    *, joint_id: int, reason: str = "", joint_hash: str = "", by: Actor
+    *, joint_id: int, reason: str = "", joint_hash: str | None = None, by: Actor
 ) -> list[ApprovalRequest]:
     """Ask for votes on a joint plan. `joint_hash`: the one that was looked at. Raises as `actions.request_approval`."""
     joint, members = _found(joint_id)
     with trying_together("approval.request", members, by, reason=reason) as attempts:
         held, now = joining.lock_members(joint), timezone.now()
-        joining.refuse_other(joint, joint_hash)
+        joining.refuse_unseen(joint, joint_hash)
         return [
             actions.ask_for_votes(recovery, attempted, reason, now, by=by)
             for recovery, attempted in zip(held, attempts, strict=True)
@@ -30,7 +30,7 @@ def request_joint_approval(
 
 
 def vote_on_joint(
-    *, joint_id: int, choice: str, reason: str, joint_hash: str = "", by: Actor
+    *, joint_id: int, choice: str, reason: str, joint_hash: str | None = None, by: Actor
 ) -> list[ApprovalRequest]:
     """Approve or reject a joint plan: it counts for each plan of it, or for none. One rejection gives all of them back
     to be changed. `joint_hash`: the one that was looked at. Raises as `actions.cast_vote`."""
@@ -38,7 +38,7 @@ def vote_on_joint(
     act = "approval.reject" if choice == "reject" else "approval.vote"
     with trying_together(act, members, by, Right.APPROVE, reason=reason) as attempts:
         held = joining.lock_members(joint)
-        joining.refuse_other(joint, joint_hash)
+        joining.refuse_unseen(joint, joint_hash)
         voted = []
         for recovery, attempted in zip(held, attempts, strict=True):
             voted.append(actions.vote_on(recovery, attempted, choice, reason.strip(), by=by))
@@ -47,13 +47,13 @@ def vote_on_joint(
         return voted
 
 
-def break_glass_for_joint(*, joint_id: int, reason: str, joint_hash: str = "", by: Actor) -> None:
+def break_glass_for_joint(*, joint_id: int, reason: str, joint_hash: str | None = None, by: Actor) -> None:
     """Run (or resume) the plans of a joint one now, without enough votes. Raises as `actions.break_glass`."""
     joint, members = _found(joint_id)
     with trying_together("recovery.break_glass", members, by, Right.BREAK_GLASS, reason=reason) as attempts:
         broker.check()
         held, now = joining.lock_members(joint), timezone.now()
-        joining.refuse_other(joint, joint_hash)
+        joining.refuse_unseen(joint, joint_hash)
         before = [recovery.state for recovery in held]
         broken = [actions.put_glass(recovery, reason.strip(), now, by=by) for recovery in held]
         starting.start_together(joint, held, by=by)

@@ -57,25 +57,21 @@ def signed_hash(plan: Plan) -> str:
     return plan.hash if plan.joint is None else plan.joint.hash
 
 
-def refuse_unseen(recovery: Recovery, plan_hash: str | None) -> None:
-    """Raise Refused (`stale_plan`) where another plan is in force than was looked at. `plan_hash`: its own or its joint
-    plan's, "" where none was in force; None: no one looked."""
-    plan = plan_in_force(recovery)
-    if plan_hash is None or plan_hash in ({plan.hash, signed_hash(plan)} if plan else {""}):
+def refuse_unseen(planned: Recovery | JointPlan, seen: str | None) -> None:
+    """Raise Refused (`stale_plan`) where another plan is in force than was looked at. `seen`: its hash, of a recovery
+    its own plan's or its joint plan's, "" where none was in force; None: no one looked."""
+    if isinstance(planned, JointPlan):
+        now = [planned.hash]
+    else:
+        plan = plan_in_force(planned)
+        now = [signed_hash(plan), plan.hash] if plan else [""]
+    if seen is None or seen in now:
         return
-    now = f"{signed_hash(plan)[:8]} is in force now" if plan else "none is in force now"
     raise Refused(
-        f"This is not the plan that you read: {now}. Nothing was changed. Read it first.", code="stale_plan"
+        f"This is not the plan that you read: {now[0][:8] or 'none'} is in force now. Nothing was changed. Read it "
+        "first.",
+        code="stale_plan",
     )
-
-
-def refuse_other(joint: JointPlan, joint_hash: str) -> None:
-    """Raise Refused (`stale_plan`) where this is not the joint plan that was looked at; "": no one looked."""
-    if joint_hash and joint_hash != joint.hash:
-        raise Refused(
-            f"{joint.label} is {joint.hash[:8]}, which is not what you read. Nothing was done. Read it first.",
-            code="stale_plan",
-        )
 
 
 def lead_of(joint: JointPlan) -> Plan:

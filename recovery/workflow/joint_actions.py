@@ -16,7 +16,7 @@ from recovery.workflow.steps import rollback
 from recovery.workflow.transitions import WAITS
 
 
-def execute_joint(*, joint_id: int, joint_hash: str = "", by: Actor) -> None:
+def execute_joint(*, joint_id: int, joint_hash: str | None = None, by: Actor) -> None:
     """Run the plans of a joint one; or, when a step failed or is unknown, resume all of them at that step.
 
     `joint_hash`: the one that was looked at. Raises Refused as `actions.execute` does for any of them, and once the
@@ -30,9 +30,9 @@ def execute_joint(*, joint_id: int, joint_hash: str = "", by: Actor) -> None:
     with trying_together(act, members, by) as attempts:
         broker.check()
         held = joining.lock_members(joint)
-        joining.refuse_other(joint, joint_hash)
         for plan in plans:
             by.check(right_to_run(plan), joint.pipeline.environment)
+        joining.refuse_unseen(joint, joint_hash)
         started = starting.start_together(joint, held, by=by)
         for attempted, run in zip(attempts, started, strict=True):
             attempted.done(
@@ -42,9 +42,9 @@ def execute_joint(*, joint_id: int, joint_hash: str = "", by: Actor) -> None:
             )
 
 
-def roll_back_joint(*, joint_id: int, by: Actor, reason: str) -> Step:
+def roll_back_joint(*, joint_id: int, by: Actor, reason: str, joint_hash: str | None = None) -> Step:
     """Undo what can be undone of all plans, the last one first, as steps run by a worker. A rollback that did not end
-    goes on. Answers the step that runs first.
+    goes on. `joint_hash`: the one that was looked at. Answers the step that runs first.
 
     Raises Refused where one of them cannot be undone, or none has changed anything; Denied.
     """
@@ -54,6 +54,7 @@ def roll_back_joint(*, joint_id: int, by: Actor, reason: str) -> Step:
     with trying_together("recovery.rollback", members, by, reason=reason) as attempts:
         broker.check()
         held = joining.lock_members(joint)
+        joining.refuse_unseen(joint, joint_hash)
         left = [recovery for recovery in held if recovery.state != "rolled_back"]
         for recovery in left:
             check_rollback(recovery, refusals[recovery.pk])

@@ -37,17 +37,13 @@ def start(recovery: Recovery, *, by: Actor) -> StartedRun:
     return _resume(recovery, by) if recovery.state == "needs_attention" else _begin(recovery, by)
 
 
-def require_plan(recovery: Recovery, *, seen: str = "") -> Plan:
-    """The plan in force. `seen`: the hash of the plan that was looked at. Raises Refused where there is none, or it is
-    another."""
+def require_plan(recovery: Recovery, *, seen: str | None = None) -> Plan:
+    """The plan in force. `seen`: as for `joining.refuse_unseen`. Raises Refused where there is none, or it is another
+    than was looked at."""
     plan = selectors.plan_in_force(recovery)
     if plan is None:
         raise Refused(f"{recovery.label} has no plan in force. Seal one first.", code="no_plan")
-    if seen and seen != plan.hash:
-        raise Refused(
-            f"The plan changed while you were reading: {plan.hash[:8]} is in force now. Read it first.",
-            code="stale_plan",
-        )
+    joining.refuse_unseen(recovery, seen)
     return plan
 
 

@@ -59,7 +59,6 @@ def plan_hash_option(parser: ArgumentParser) -> None:
     """`--plan HASH`: the act is of this plan alone."""
     parser.add_argument(
         "--plan",
-        default="",
         metavar="HASH",
         help="Hash of the plan that you read; refused if another plan is in force.",
     )

@@ -6,7 +6,7 @@ from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand, joint_actions
-from recovery.workflow.joining import plans_of, refuse_other, refuse_unseen
+from recovery.workflow.joining import plans_of, refuse_unseen
 from recovery.workflow.moves import state_label
 from recovery.workflow.selectors import joint_or_404, recovery_or_404
 
@@ -31,10 +31,9 @@ class Command(RepriseCommand):
         if _together.names_joint(options["recovery"]):
             return self._execute_together(options)
         recovery = recovery_or_404(options["recovery"], self.actor)
-        read = options["plan"] or None
-        refuse_unseen(recovery, read)
+        refuse_unseen(recovery, options["plan"])
         if not (options["wait"] and recovery.state in by_hand.MOVING):
-            actions.execute(recovery_id=recovery.pk, plan_hash=read, by=self.actor)
+            actions.execute(recovery_id=recovery.pk, plan_hash=options["plan"], by=self.actor)
         if options["wait"]:
             return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
         recovery.refresh_from_db()
@@ -45,10 +44,10 @@ class Command(RepriseCommand):
 
     def _execute_together(self, options: Options) -> CommandAnswer:
         joint = joint_or_404(options["recovery"], self.actor)
-        refuse_other(joint, options["plan"])
+        refuse_unseen(joint, options["plan"])
         moving = any(plan.recovery.state in by_hand.MOVING for plan in plans_of(joint))
         if not (options["wait"] and moving):
-            joint_actions.execute_joint(joint_id=joint.pk, by=self.actor)
+            joint_actions.execute_joint(joint_id=joint.pk, joint_hash=options["plan"], by=self.actor)
         return (
             _together.wait_for_end(joint, timeout=options["timeout"])
             if options["wait"]

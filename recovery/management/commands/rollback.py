@@ -18,6 +18,7 @@ class Command(RepriseCommand):
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("recovery", help="R-12 or 12; J-3 for plans that run together.")
+        _acting.plan_hash_option(parser)
         parser.add_argument("--reason", default="", help="Why, for the audit log.")
         parser.add_argument("--timeout", type=float, default=300.0, help="Longest wait, in seconds.")
 
@@ -25,7 +26,12 @@ class Command(RepriseCommand):
         if _together.names_joint(options["recovery"]):
             return self._roll_back_together(options)
         recovery = recovery_or_404(options["recovery"], self.actor)
-        actions.roll_back(recovery_id=recovery.pk, by=self.actor, reason=options["reason"])
+        actions.roll_back(
+            recovery_id=recovery.pk,
+            by=self.actor,
+            reason=options["reason"],
+            plan_hash=options["plan"],
+        )
         recovery = by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"])
         data = by_hand.summary(recovery)
         good = recovery.state == "rolled_back"
@@ -33,7 +39,12 @@ class Command(RepriseCommand):
 
     def _roll_back_together(self, options: Options) -> CommandAnswer:
         joint = joint_or_404(options["recovery"], self.actor)
-        joint_actions.roll_back_joint(joint_id=joint.pk, by=self.actor, reason=options["reason"])
+        joint_actions.roll_back_joint(
+            joint_id=joint.pk,
+            by=self.actor,
+            reason=options["reason"],
+            joint_hash=options["plan"],
+        )
         rested = [
             by_hand.wait(plan.recovery, say=_acting.say, timeout=options["timeout"])
             for plan in reversed(plans_of(joint))

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from recovery.models import AuditEntry, Recovery, Vote
+from recovery.contracts import codec
+from recovery.contracts.results import UpdateResult
+from recovery.models import AuditEntry, Recovery, Step, Vote
 from recovery.people.roles import Role
 from recovery.workflow import tasks
 from recovery.workflow.steps import rollback
 from recovery.workflow.transitions import WAITS
-from tests.factories.joint import joined, planned_flows, states
+from tests.factories.joint import joined, joined_emptying, planned_flows, states
 from tests.unit.api.test_recoveries import Caller, caller, sealings
 from tests.unit.people.run import token_of
 
@@ -86,7 +88,7 @@ def test_a_rejection_takes_every_plan_back(caller: Caller, plan_in: Any) -> None
     assert (code, states(*rows)) == (200, ["diagnosing"] * len(rows)), shown
 
 
-@pytest.mark.parametrize("act", ["request", "votes", "start"])
+@pytest.mark.parametrize("act", ["request", "votes", "start", "rollback"])
 def test_what_was_read_under_another_hash_is_not_acted_upon(
     caller: Caller, plan_in: Any, woken: list[Any], act: str
 ) -> None:
@@ -94,7 +96,8 @@ def test_what_was_read_under_another_hash_is_not_acted_upon(
     if act == "votes":
         caller.call("POST", f"{at}/request", {"plan_hash": digest})
     before, other = states(*rows), {"plan_hash": "0" * 64}
-    sent = {**other, "choice": "approve", "reason": "It fits."} if act == "votes" else other
+    more = {"votes": {"choice": "approve", "reason": "It fits."}, "rollback": {"reason": "wrong code"}}
+    sent = {**other, **more.get(act, {})}
     code, said = caller.call("POST", f"{at}/{act}", sent, **(as_approver(caller) if act == "votes" else {}))
     assert (code, said["error"]["code"]) == (409, "stale_plan")
     assert (states(*rows), Vote.objects.exists(), woken) == (before, False, [])
@@ -108,6 +111,8 @@ def test_what_was_read_under_another_hash_is_not_acted_upon(
         ("votes", {"choice": "approve", "reason": "It fits."}),
         ("votes", {"choice": "approve", "plan_hash": "x"}),
         ("rollback", {}),
+        ("rollback", {"reason": "x"}),
+        ("rollback", {"plan_hash": "x"}),
         ("cancel", {"why": "x"}),
     ],
 )
@@ -127,7 +132,7 @@ def test_of_plans_that_run_together_none_is_acted_upon_alone(caller: Caller, act
     sent = {
         "request": {"plan_hash": digest},
         "start": {"plan_hash": digest},
-        "rollback": {"reason": "x"},
+        "rollback": {"plan_hash": digest, "reason": "x"},
         "votes": {"choice": "approve", "plan_hash": digest, "reason": "It fits."},
     }[act]
     headers = as_approver(caller) if act == "votes" else {}
@@ -138,17 +143,31 @@ def test_of_plans_that_run_together_none_is_acted_upon_alone(caller: Caller, act
 def test_what_was_changed_is_rolled_back_by_a_worker(
     caller: Caller, plan_in: Any, woken: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at, _, rows = plan_in("development")
-    code, said = caller.call("POST", f"{at}/rollback", {"reason": "wrong code"})
+    at, digest, rows = plan_in("development")
+    sent = {"plan_hash": digest, "reason": "wrong code"}
+    code, said = caller.call("POST", f"{at}/rollback", sent)
     assert (code, said["error"]["code"]) == (409, "wrong_state")
 
     Recovery.objects.update(state="needs_attention")
     monkeypatch.setattr(rollback, "refusal", lambda row: None)
     monkeypatch.setattr(rollback, "has_changed", lambda row: True)
-    code, shown = caller.call("POST", f"{at}/rollback", {"reason": "wrong code"})
+    code, shown = caller.call("POST", f"{at}/rollback", sent)
     assert (code, len(woken)) == (202, 1), shown
     asked = AuditEntry.objects.filter(action="recovery.rollback", outcome="done", via="api")
     assert {(e.recovery, e.reason) for e in asked} == {(row.label, "wrong code") for row in rows}
+
+
+def test_what_the_update_may_have_emptied_is_not_rolled_back(caller: Caller, woken: list[Any]) -> None:
+    joint, rows = joined_emptying()
+    Recovery.objects.update(state="needs_attention")
+    kept = UpdateResult(updates=("u-1",), ended="u-1")
+    Step.objects.filter(recovery=rows[0], kind="rerun").update(
+        state="failed", result=codec.to_read_json(kept)
+    )
+    sent = {"plan_hash": joint.hash, "reason": "wrong code"}
+    code, said = caller.call("POST", f"joint-plans/{joint.label}/rollback", sent)
+    assert (code, said["error"]["code"]) == (409, "not_undoable")
+    assert (states(*rows), woken) == (["needs_attention"] * 2, [])
 
 
 def test_what_has_changed_nothing_is_cancelled(caller: Caller, plan_in: Any) -> None:

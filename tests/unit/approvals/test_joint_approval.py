@@ -23,7 +23,7 @@ def asked(by: Actor, environment: str = "production") -> tuple[JointPlan, list[R
     return joint, rows
 
 
-def vote(joint: JointPlan, by: Actor, choice: str = "approve", seen: str = "") -> None:
+def vote(joint: JointPlan, by: Actor, choice: str = "approve", seen: str | None = None) -> None:
     joint_actions.vote_on_joint(joint_id=joint.pk, choice=choice, reason="It fits.", joint_hash=seen, by=by)
 
 

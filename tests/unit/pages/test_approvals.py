@@ -51,6 +51,14 @@ def test_the_approvers_page_holds_everything_a_vote_rests_on() -> None:
         assert part in shown, part
 
 
+@pytest.mark.parametrize("hash", ["", "0" * 64])
+def test_a_vote_on_what_the_page_did_not_show_is_not_counted(hash: str) -> None:
+    row = factories.asked()
+    answer = vote(signed_in(factories.person("approver", "ann")), row, hash=hash)
+    assert (answer.status_code, refusal(answer)) == (409, "stale_plan")
+    assert not Vote.objects.exists()
+
+
 def test_two_people_approve_and_the_responder_types_the_flows_name_to_run_it() -> None:
     row = factories.asked()
     for name in ("ann", "bob"):

@@ -120,6 +120,8 @@ def test_a_joint_plan_is_executed_and_cancelled_by_its_own_name(monkeypatch: Any
     assert [r["state"] for r in answer["recoveries"]] == ["running"] * 2 == states(*rows)
     code, answer = run_json(monkeypatch, token, "rollback", joint.label)
     assert (code, answer["error"]["code"]) == (1, "wrong_state")
+    code, answer = run_json(monkeypatch, token, "rollback", joint.label, "--plan", "0" * 64)
+    assert (code, answer["error"]["code"]) == (1, "stale_plan")
     other, waiting = joined(by=RESPONDER)
     code, answer = run_json(monkeypatch, token, "cancel", other.label)
     assert (code, [r["state"] for r in answer["recoveries"]]) == (0, ["cancelled"] * 2)
@@ -132,6 +134,9 @@ def test_a_command_starts_the_plan_that_was_read_and_no_other(monkeypatch: Any, 
     assert (code, answer["error"]["code"], states(row)) == (1, "stale_plan", ["planned"])
     code, answer = run_json(monkeypatch, token, "execute", row.label, "--plan", row.plans.get().hash)
     assert (code, states(row)) == (0, ["running"])
+    for plan, refusal in (("0" * 64, "stale_plan"), (row.plans.get().hash, "wrong_state")):
+        code, answer = run_json(monkeypatch, token, "rollback", row.label, "--plan", plan)
+        assert (code, answer["error"]["code"]) == (1, refusal)
 
 
 def test_one_vote_by_command_is_for_all_of_them(monkeypatch: Any, token: str) -> None:
