@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import reduce
+from itertools import islice
 from operator import or_
 from types import CodeType
 from typing import Final
@@ -23,9 +24,14 @@ MOST_DEEP: Final = 10
 MOST_RUNS: Final = 100
 MOST_BYTES: Final = 4 << 20
 """Of all notebooks that one file runs, each read once."""
+MOST_LETTERS: Final = 4096
+"""In what a `%run` names."""
 _TEXT: Final = frozenset({"md", "md-sandbox"})
+UNDECODABLE: Final = (SyntaxError, ValueError, LookupError)
+"""What a file raises whose declared encoding it does not have, or Python does not have as text."""
 _CELL: Final = re.compile(r"#\s*COMMAND\s*-{5,}")
 _MAGIC: Final = re.compile(r"#\s*MAGIC\s+%(?P<name>[\w-]+)[ \t]*(?P<rest>.*)")
+_STORE: Final = re.compile(r"[\w+.-]+://[^/]*")
 _FUTURE: Final[int] = reduce(
     or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
@@ -106,23 +112,23 @@ class NotebookReader:
         """Raises NotebookProblem, SyntaxError."""
         self._stack.append(path)
         pieces, name = list[CodeType | Notebook](), self.compiled_as(path)
-        text, start, flags = _decode(name, source), 0, 0
+        text, start, flags, runs = _decode(name, source), 0, 0, 0
         lines = text.split("\n")
         for magic in list_magics(text):
             if magic.name != "run":
                 self._refuse(path, magic)
                 continue
             flags |= _compile_into(pieces, name, lines, start, magic.line - 1, flags)
-            pieces.append(self._open_other(path, magic))
+            other = self._open_other(path, magic)
+            runs += other.runs
+            if runs > MOST_RUNS:
+                raise NotebookProblem(NotebookCode.TOO_MUCH, path, magic.line, _TOO_MUCH)
+            pieces.append(other)
             start = magic.line
         _compile_into(pieces, name, lines, start, len(lines), flags)
         self._stack.pop()
-        others = [piece for piece in pieces if isinstance(piece, Notebook)]
-        return Notebook(
-            tuple(pieces),
-            sum(other.runs for other in others) + 1,
-            max((other.depth for other in others), default=0) + 1,
-        )
+        depths = [piece.depth for piece in pieces if isinstance(piece, Notebook)]
+        return Notebook(tuple(pieces), runs + 1, max(depths, default=0) + 1)
 
     def _refuse(self, path: str, magic: Magic) -> None:
         if magic.name in self.passed or magic.name in _TEXT:
@@ -146,7 +152,7 @@ class NotebookReader:
                 f"there is no notebook {candidates[0]}, or it is a link. Put it there, or name the right one."
             )
             raise NotebookProblem(NotebookCode.ABSENT, path, magic.line, says)
-        if len(self._stack) + other.depth > MOST_DEEP or other.runs >= MOST_RUNS:
+        if len(self._stack) + other.depth > MOST_DEEP:
             raise NotebookProblem(NotebookCode.TOO_MUCH, path, magic.line, _TOO_MUCH)
         return other
 
@@ -185,26 +191,37 @@ def list_magics(text: str) -> Iterator[Magic]:
 def name_candidates(path: str, magic: Magic, root: str) -> tuple[str, ...]:
     """The files that a `%run` of this notebook may mean, the likeliest first. Raises NotebookProblem."""
     try:
-        words = shlex.split(magic.rest)
+        words = shlex.split(magic.rest[: MOST_LETTERS + 1])  # takes the square of the length
     except ValueError:
         words = []
-    if len(words) != 1 or "$" in magic.rest:
+    if len(words) != 1 or "$" in magic.rest or len(magic.rest) > MOST_LETTERS:
         says = "%run needs the path of one notebook and no arguments. Give the widgets of that notebook defaults."
         raise NotebookProblem(NotebookCode.UNREADABLE, path, magic.line, says)
-    target = posixpath.normpath(posixpath.join(posixpath.dirname(path), words[0]))
+    store, rest = _split_store(path)
+    target = store + posixpath.normpath(posixpath.join(posixpath.dirname(rest), words[0]))
     if words[0].startswith(("/", "~")) or ":" in words[0] or not _is_in(target, root):
         says = f"%run {words[0]} leaves the folder {root}. Move that notebook into it, and name it by a relative path."
         raise NotebookProblem(NotebookCode.OUTSIDE, path, magic.line, says)
     return (target,) if target.endswith(".py") else (f"{target}.py", target)
 
 
+def _split_store(path: str) -> tuple[str, str]:
+    """`s3a://bucket` and `/a/b.py` of a file in a store; nothing and the path of a local one."""
+    store = _STORE.match(path)
+    return (store[0], path[store.end() :]) if store else ("", path)
+
+
 def list_run_targets(path: str, source: bytes, root: str) -> Iterator[tuple[str, ...]]:
-    """Of each `%run` that a notebook may do, the files that it may mean."""
-    with suppress(SyntaxError, UnicodeDecodeError):
-        for magic in list_magics(importlib.util.decode_source(source)):
-            if magic.name == "run":
-                with suppress(NotebookProblem):
-                    yield name_candidates(path, magic, root)
+    """Of each `%run` that a notebook may do, the files that it may mean, each once; no more than it could run."""
+    with suppress(*UNDECODABLE):
+        runs = (magic for magic in list_magics(importlib.util.decode_source(source)) if magic.name == "run")
+        seen = set[tuple[str, ...]]()
+        for magic in islice(runs, MOST_RUNS):
+            with suppress(NotebookProblem):
+                candidates = name_candidates(path, magic, root)
+                if candidates not in seen:
+                    seen.add(candidates)
+                    yield candidates
 
 
 def choose_root(path: str, root: str) -> str:
@@ -214,15 +231,19 @@ def choose_root(path: str, root: str) -> str:
 
 
 def _is_in(path: str, root: str) -> bool:
+    """Of the root of all, which is no one's folder, only what is in none."""
+    if root == "/":
+        return posixpath.dirname(path) == "/"
     return path.startswith(f"{root.rstrip('/')}/") if root else not path.startswith(("/", ".."))
 
 
 def _decode(name: str, source: bytes) -> str:
     try:
         return importlib.util.decode_source(source)
-    except (SyntaxError, UnicodeDecodeError):
-        compile(source, name, "exec", dont_inherit=True)  # names file and line
-        raise
+    except UNDECODABLE as error:
+        with suppress(ValueError, LookupError):
+            compile(source, name, "exec", dont_inherit=True)  # names file and line
+        raise SyntaxError(f"{name} cannot be decoded: {error}") from error
 
 
 def _compile_into(

@@ -46,7 +46,7 @@ def spell_place(place: str) -> str:
 
 def spell_host(host: str, family: str) -> str:
     """`name:port` in small letters, without a default port; of an Azure account's two endpoints that for folders."""
-    match = re.fullmatch(r"(.*?)\.?(?::([0-9]*))?", host.lower())
+    match = re.fullmatch(r"(.*?)\.?(?::0*([0-9]*))?", host.lower())
     assert match is not None, "every text has this form"
     name, port = match[1], match[2] or ""
     if name.endswith(AZURE):

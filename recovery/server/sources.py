@@ -110,7 +110,7 @@ def take_snapshot(spec: dict[str, Any], workspace: WorkspaceFolder, folder: Path
         into.make_folder(copy.rpartition("/")[0])
         into.write(copy, content)
         if not path.endswith(".sql") and len(copied) < MOST_FILES:
-            waiting += run_notebooks(path, content, root, workspace)
+            waiting += [p for p in run_notebooks(path, content, root, workspace) if p not in copied]
     return SourceSnapshot(
         folder, folder / root.lstrip("/"), tuple((p, folder / p.lstrip("/")) for p in libraries)
     )

@@ -127,7 +127,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     proposal = propose_mapping(facts)
     if proposal is None:
         return () if facts.source_map else tuple(list_moved(facts.sources, facts.checkpoint.sources))
-    dropped = [
+    listed = [
         Finding(
             "SOURCE_DROPPED", Severity.WARNING, d.says, "Put the source back, unless you no longer need it."
         )
@@ -137,9 +137,9 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
         start = facts.sources[int(added.new)].start
         if start is not None:
             says = f"Source {added.new} is new and starts at {start.label}; earlier input is not read."
-            dropped.append(Finding("SOURCE_ADDED", Severity.INFO, says, "Make sure that it is meant."))
-    dropped += [Finding("SOURCES_MOVED", Severity.INFO, note, "Nothing to do.") for note in proposal.notes]
-    return tuple(dropped)
+            listed.append(Finding("SOURCE_ADDED", Severity.INFO, says, "Make sure that it is meant."))
+    listed += [Finding("SOURCES_MOVED", Severity.INFO, note, "Nothing to do.") for note in proposal.notes]
+    return tuple(listed)
 
 
 def _as_looked_at(facts: Facts, proposal: MappingProposal) -> bool:

@@ -101,7 +101,7 @@ class _Shelf:
     def run_notebooks(self, path: str, content: bytes, root: str) -> Iterator[str]:
         """The notebooks in the program's folder that the `%run` cells of a notebook name."""
         for candidates in list_run_targets(path, content, root):
-            candidate = candidates[0]
+            candidate = candidates[0]  # the one with .py: any other file may be a key or a login
             within, _, name = candidate.rpartition("/")
             if name in self._names(within)[0] and not _leads_away(candidate, [root]):
                 yield candidate

@@ -114,11 +114,13 @@ def _list_places(spec: Mapping[str, Any]) -> list[str]:
             continue
         for kind, field in (("file", "path"), ("notebook", "path"), ("glob", "include")):
             value = library.get(kind)
-            place = _plain_place(value.get(field)) if isinstance(value, Mapping) else ""
+            written = value.get(field) if isinstance(value, Mapping) else ""
+            place = _plain_place(written)
             named.append(place)
-            if not root or not _is_in(place, [root]):
+            is_folder = isinstance(written, str) and written.rstrip("/").endswith("/**")
+            if not is_folder and not (root and _is_in(place, [root])):
                 folder = place.rpartition("/")[0]
-                named.append(f"{folder}/*" if "*" in folder else folder)
+                named.append(f"{folder}/*" if "*" in folder or not folder else folder)
     return [place for place in named if place.strip("/")]
 
 

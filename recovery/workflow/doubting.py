@@ -295,16 +295,38 @@ def keep_doubts_of(recovery_id: int) -> None:
     """The same for the flow of a recovery that has moved, and for tables that read its table as a stream."""
     with transaction.atomic():
         recovery = Recovery.objects.select_related("flow__pipeline").get(pk=recovery_id)
-        fed = _list_fed_again(recovery)
-        told = Q(pk=recovery.flow_id) | Q(pk__in=fed) | Q(fed_again_by=recovery_id)
-        ids = list(Flow.objects.filter(told).values_list("pk", flat=True))
+        fed, begun = _list_fed_again(recovery), _find_rerun_begin(recovery)
+        no_longer = Flow.objects.filter(fed_again_by=recovery_id).exclude(pk__in=fed)
+        undone = list(no_longer.values_list("pk", flat=True))
+        ids = [recovery.flow_id, *fed, *undone]
         hold_pipelines(Flow.objects.filter(pk__in=ids).values_list("pipeline_id", flat=True))
-        by_this = Flow.objects.filter(fed_again_by=recovery_id)
-        by_this.exclude(pk__in=fed).update(fed_again_at=None, fed_again_by=None)
-        new = Flow.objects.filter(pk__in=fed).exclude(pk__in=by_this.values("pk"))
-        begun = Step.objects.filter(recovery=recovery, kind="rerun").aggregate(at=Max("started_at"))["at"]
-        new.update(fed_again_at=begun or timezone.now(), fed_again_by=recovery_id)
+        earlier = Q(fed_again_at=None) | Q(fed_again_at__lt=begun)
+        Flow.objects.filter(earlier, pk__in=fed).update(fed_again_at=begun, fed_again_by=recovery_id)
+        if undone:
+            _fall_back(undone, recovery.flow.pipeline.workspace_id)
         keep_table_doubts(ids)
+
+
+def _find_rerun_begin(recovery: Recovery) -> datetime:
+    """When its newest update began."""
+    begun = Step.objects.filter(recovery=recovery, kind="rerun").aggregate(at=Max("started_at"))["at"]
+    return begun or timezone.now()
+
+
+def _fall_back(flow_ids: Iterable[int], workspace_id: int) -> None:
+    """Of flows below whose last recovery above was undone: the one before it that brought rows again, if any."""
+    ran = Recovery.objects.filter(
+        flow__pipeline__workspace=workspace_id, state__in=PROVING, steps__kind="rerun"
+    )
+    left = set(flow_ids)
+    Flow.objects.filter(pk__in=left).update(fed_again_at=None, fed_again_by=None)
+    for recovery in ran.distinct().select_related("flow__pipeline").order_by("-pk"):
+        if fed := left & set(_list_fed_again(recovery)):
+            at = _find_rerun_begin(recovery)
+            Flow.objects.filter(pk__in=fed).update(fed_again_at=at, fed_again_by=recovery.pk)
+            left -= fed
+        if not left:
+            return
 
 
 REPEATING: Final = (
@@ -319,7 +341,7 @@ REPEATING: Final = (
 def _list_fed_again(recovery: Recovery) -> list[int]:
     """Flows that write a streaming table below, into which the updates of this recovery brought rows a second time, or
     may have. None where nothing ran, or all was undone."""
-    if recovery.state not in PROVING:
+    if recovery.state == "rolled_back":
         return []
     ran = Step.objects.filter(recovery=recovery, kind="rerun").exclude(state__in=("pending", "skipped"))
     plans = [step.plan for step in ran.select_related("plan") if step.plan is not None]

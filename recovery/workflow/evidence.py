@@ -252,6 +252,7 @@ def _before_reset(evidence: Evidence, snapshot: FlowSnapshot, contents: PlanBody
         return evidence.old
     if contents.seed_args is None:
         return None
+    # where it cannot be read, the proof cannot tell which file is another one now, and fails as it does for `old`
     return inspect_checkpoint(_place_before(snapshot, contents, contents.preconditions.checkpoint.version))
 
 
@@ -342,8 +343,8 @@ def _old(snapshot: FlowSnapshot, contents: PlanBody, scope: str) -> CheckpointRe
     if scope != "same":
         found = inspect_checkpoint(_place_before(snapshot, contents, planned.version))
         return count_batch_committed(found, contents.numbering.next_batch - 1) if scope == "both" else found
-    new, told = snapshot.checkpoint, zip(contents.inputs, contents.positions, strict=True)
-    at = {_index(new, n, source): p.after.offset_json for n, (source, p) in enumerate(told)}
+    new, planned_inputs = snapshot.checkpoint, zip(contents.inputs, contents.positions, strict=True)
+    at = {_index(new, n, source): p.after.offset_json for n, (source, p) in enumerate(planned_inputs)}
     if set(at) != {s.index for s in new.sources}:
         raise Refused(
             f"The sources of the checkpoint ({len(new.sources)}) do not match those of the plan ({len(at)}), so "

@@ -9,6 +9,7 @@ import pytest
 from recovery.notebook_cells import (
     MOST_BYTES,
     MOST_DEEP,
+    MOST_RUNS,
     NotebookCode,
     NotebookProblem,
     NotebookReader,
@@ -159,6 +160,41 @@ def test_notebooks_that_run_each_other_too_deep_or_too_often_or_with_too_much_ar
     assert problem_of(large).code == CODES.TOO_MUCH
 
 
+def test_the_runs_of_all_cells_count_together() -> None:
+    most = "# MAGIC %run ./a\n" * MOST_RUNS
+    run({"/app/main.py": most, "/app/a.py": ""})
+    assert problem_of({"/app/main.py": f"{most}# MAGIC %run ./a\n", "/app/a.py": ""}).line == MOST_RUNS + 1
+    half = "# MAGIC %run ./a\n" * (MOST_RUNS // 2)
+    two = {"/app/main.py": "# MAGIC %run ./b\n# MAGIC %run ./b\n", "/app/b.py": half, "/app/a.py": ""}
+    assert problem_of(two).code == CODES.TOO_MUCH
+
+
+def test_a_notebook_in_a_store_runs_what_is_in_its_folder_there() -> None:
+    text = b"# MAGIC %run ./a\n# MAGIC %run ../b\n# MAGIC %run ../../c\n"
+    found = list(list_run_targets("s3a://bucket/app/sub/main.py", text, "s3a://bucket/app"))
+    assert [candidates[0] for candidates in found] == ["s3a://bucket/app/sub/a.py", "s3a://bucket/app/b.py"]
+
+
+@pytest.mark.parametrize("encoding", ["hex", "undefined", "no-such", "utf-8"])
+def test_a_file_that_cannot_be_decoded_names_no_notebook_and_is_refused_as_one(encoding: str) -> None:
+    source = f"# coding: {encoding}\n".encode() + b"\xff"
+    assert list(list_run_targets("/app/x.py", source, "/app")) == []
+    with pytest.raises(SyntaxError):
+        NotebookReader("/app", {}.get).open("/app/x.py", source)
+
+
+def test_no_more_notebooks_are_looked_for_than_a_file_could_run_and_each_once() -> None:
+    many = "".join(f"# MAGIC %run ./{n}\n" for n in range(10 * MOST_RUNS)).encode()
+    assert len(list(list_run_targets("/app/x.py", many, "/app"))) == MOST_RUNS
+    assert len(list(list_run_targets("/app/x.py", b"# MAGIC %run ./a\n" * 9, "/app"))) == 1
+
+
+def test_a_path_longer_than_any_is_not_taken_apart() -> None:
+    """Words are split in the square of their length: 1 MB took 21 s."""
+    assert list(list_run_targets("/app/x.py", b"# MAGIC %run ./" + b"a" * 1_000_000, "/app")) == []
+    assert problem_of({"/app/main.py": "# MAGIC %run ./" + "a" * 5000}).code == CODES.UNREADABLE
+
+
 def test_what_a_notebook_may_run_is_named_without_running_it() -> None:
     text = b"# MAGIC %run ./a\n# MAGIC %run ../b.py\n# MAGIC %run /c\n# MAGIC %md\n# MAGIC %run ./d\n"
     assert list(list_run_targets("/app/sub/main.py", text, "/app")) == [
@@ -173,6 +209,7 @@ def test_what_a_notebook_may_run_is_named_without_running_it() -> None:
         ("/app/sub/a.py", "/app", "/app"),
         ("/lib/a.py", "/app", "/lib"),
         ("/a.py", "/", "/"),
+        ("/x/y/a.py", "/", "/x/y"),
         ("/x/a.py", "/", "/x"),
         ("/app2/a.py", "/app", "/app2"),
     ],
@@ -182,3 +219,8 @@ def test_a_file_outside_of_the_pipelines_folder_runs_what_is_in_its_own(
 ) -> None:
     assert choose_root(path, root) == chosen
     assert posixpath.isabs(chosen)
+
+
+def test_a_notebook_in_no_folder_runs_none_that_is_in_one() -> None:
+    text = b"# MAGIC %run ./beside\n# MAGIC %run ./other/secret\n"
+    assert [c[0] for c in list_run_targets("/x.py", text, choose_root("/x.py", "/"))] == ["/beside.py"]

@@ -248,7 +248,7 @@ def test_an_address_is_read_by_what_it_leads_to(location: str, store: str, servi
 @pytest.mark.parametrize(
     "location",
     ["hdfs://a@b/x", "hdfs://h/x?user=y", "hdfs://h:99999/x", "hdfs://h/%2e%2e", "s3://b/../x", "abfs://c@/x#",
-     "s3://b/\n"],
+     "s3://b/\n", "s3:///b/x", "gs:///b", "abfss:///c/x"],
 )  # fmt: skip
 def test_an_address_that_parsers_read_differently_is_refused(location: str) -> None:
     assert code_of(lambda: access.read_place(location)) == "storage_address"

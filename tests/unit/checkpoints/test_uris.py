@@ -33,6 +33,8 @@ def test_any_other_place_stays_as_it_is(place: str) -> None:
         ("s3://lake/X", "s3://lake/X"),
         ("gcs://lake/x", "gs://lake/x"),
         ("hdfs://NN:8020/x", "hdfs://nn/x"),
+        ("hdfs://nn:08020/x", "hdfs://nn/x"),
+        ("hdfs://nn:09000/x", "hdfs://nn:9000/x"),
         ("hdfs://nn./x", "hdfs://nn/x"),
         ("hdfs://nn:9000/x", "hdfs://nn:9000/x"),
         ("hdfs://[::1]:8020/x", "hdfs://[::1]/x"),

@@ -128,6 +128,7 @@ SPECS = [
     ({"root_path": "/"}, False),
     ({"libraries": [{"file": {"path": "/Shared/app/common.py"}}]}, True),
     ({"libraries": [{"glob": {"include": "/Shared/app/**"}}]}, True),
+    ({"libraries": [{"glob": {"include": "/Shared/app/sub/**"}}]}, False),
     ({"libraries": [{"glob": {"include": "/Shared/*/common.py"}}]}, True),
     ({"libraries": [{"file": {"path": "/Shared/app/main.py"}}]}, True),
     ({"libraries": [{"notebook": {"path": "/Shared/main"}}]}, True),
@@ -253,3 +254,12 @@ def test_a_place_that_became_a_link_to_another_environment_s_is_not_used(
     old.symlink_to(new)
     with refused("place_moved"):
         use(flow)
+
+
+def test_a_file_in_no_folder_may_run_what_is_beside_it() -> None:
+    own, other = flow(), flow(environment="production")
+    Pipeline.objects.filter(pk=other.pipeline_id).update(
+        spec={"root_path": "/", "libraries": [{"file": {"path": "/main.py"}}]}
+    )
+    paths = ["/beside.py", "/folder/other.py"]
+    assert [path for path, _ in find_code_users(paths, but=own.pipeline)] == ["/beside.py"]

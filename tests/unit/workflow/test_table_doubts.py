@@ -183,6 +183,10 @@ def test_a_monitor_reads_how_many_flows_are_in_doubt_by_the_gravest_of_each() ->
 def below_of(flow: Flow, **of_dataset: Any) -> tuple[Flow, Recovery]:
     """A streaming table that reads the flow's, and a recovery whose update has run, not proven yet."""
     below = f.flow(flow.pipeline, "below_flow", name="main.db.below")
+    return below, rerun_above(flow, below, **of_dataset)
+
+
+def rerun_above(flow: Flow, below: Flow, **of_dataset: Any) -> Recovery:
     dataset = {
         "dataset": below.dataset,
         "kind": "table",
@@ -192,12 +196,12 @@ def below_of(flow: Flow, **of_dataset: Any) -> tuple[Flow, Recovery]:
     }
     made = Recovery.objects.create(flow=flow, state="verifying", created_by="ada")
     body = plan_body(forecast={"downstream": [dataset]})
-    plan = Plan.objects.create(recovery=made, hash="2" * 64, body=body, sealed_by="ada")
+    plan = Plan.objects.create(recovery=made, hash=f"{made.pk:064}", body=body, sealed_by="ada")
     Step.objects.create(
-        recovery=made, plan=plan, ordinal=1, kind="rerun", state="done", idempotency_key="rerun",
+        recovery=made, plan=plan, ordinal=1, kind="rerun", state="done", idempotency_key=f"rerun {made.pk}",
         started_at=timezone.now(),
     )  # fmt: skip
-    return below, made
+    return made
 
 
 @pytest.mark.parametrize(
@@ -242,3 +246,27 @@ def test_the_doubt_below_goes_with_the_rollback_of_what_made_it() -> None:
     made.refresh_from_db()
     moves.move(made, "rolled_back")
     assert kept(below) == ("", False)
+
+
+def test_the_rollback_of_one_recovery_leaves_the_doubt_that_an_earlier_one_made() -> None:
+    flow = f.flow()
+    below, first = below_of(flow)
+    moves.move(first, "succeeded", measured=CLEAN)
+    second = rerun_above(flow, below)
+    moves.move(second, "needs_attention", reason="Not proven.")
+    below.refresh_from_db()
+    assert below.fed_again_by == second.pk
+    second.refresh_from_db()
+    moves.move(second, "rolled_back")
+    assert kept(below) == ("fed-again", False)
+    assert below.fed_again_by == first.pk
+
+
+def test_a_run_that_goes_on_after_the_table_below_was_written_from_scratch_is_a_new_doubt() -> None:
+    below, made = below_of(f.flow())
+    moves.move(made, "needs_attention", reason="Not proven.")
+    Flow.objects.filter(pk=below.pk).update(rewritten_at=timezone.now())
+    Step.objects.filter(recovery=made).update(started_at=timezone.now())
+    made.refresh_from_db()
+    moves.move(made, "running")
+    assert kept(below) == ("fed-again", False)
