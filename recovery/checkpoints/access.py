@@ -28,6 +28,8 @@ OPENED = frozenset(
 )
 """Schemes of storage; "" is a path. Not http, webhdfs, caches, archives and lists of references, which fsspec opens
 too: an address that an API or a checkpoint names would have this machine call any other, or read its own files."""
+IN_BUCKETS: Final = frozenset({"s3", "gs", "abfs"})
+"""Families of stores whose address names a bucket or a container."""
 _NO_HOST: Final = re.compile(r"hdfs://(?:/|$)|abfs://[^/@]*(?:/|$)")
 _HOST: Final = re.compile(r"^(hdfs://)[^/]*|^(abfs://[^/@]*)@[^/]*")
 SYSTEM: Final = (
@@ -258,7 +260,7 @@ def read_place(location: str) -> StorePlace:
         raise Refused(_explain_unusable_location(location), code="storage_address")
     if family == "hdfs" or (family == "abfs" and "@" in authority):
         return _with_host(location, family, authority, path)
-    if not authority:  # a client would take the first folder for the bucket
+    if not authority and family in IN_BUCKETS:  # a client would take the first folder for the bucket
         raise Refused(_explain_unusable_location(location), code="storage_address")
     return StorePlace(f"{family}://{authority}", f"/{path}".rstrip("/"), family)
 

@@ -156,7 +156,7 @@ API: Final[dict[str, dict[str, tuple[dict[str, object], str]]]] = {
             ("request", ({"plan_hash": "x"}, "RECOVER")),
             ("votes", ({"choice": "approve", "plan_hash": "x", "reason": "x"}, "APPROVE")),
             ("start", ({"plan_hash": "x"}, "RECOVER")),
-            ("rollback", ({"reason": "x"}, "RECOVER")),
+            ("rollback", ({"plan_hash": "x", "reason": "x"}, "RECOVER")),
             ("cancel", ({"reason": "x"}, "RECOVER")),
         )
     },
