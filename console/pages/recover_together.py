@@ -47,6 +47,8 @@ def recover_together(request: PageRequest, by: Actor, pipeline_pk: int) -> HttpR
     named = given.getlist("flow") if given is request.POST or "flow" in given else None
     rows = _read_rows(pipeline, named)
     refusal: RepriseError | None = None
+    if request.method == "POST" and request.POST.get("act") == "choose":  # changes nothing: for viewers too
+        return redirect(_address(pipeline, rows))
     if request.method == "POST":
         require_right(request, by, Right.RECOVER, pipeline.environment)
         goals: list[str] = []
@@ -132,11 +134,10 @@ def _act(request: PageRequest, by: Actor, pipeline: Pipeline, rows: Sequence[pre
         "meant": partial(_say_meant, request.POST.get("meant", ""), waiting, by),
         "seal": partial(together.seal_plans, recovery_ids=[one.pk for one in members], by=by),
         "join": partial(planning.join_plans, recovery_ids=[one.pk for one in members], by=by),
-        "choose": lambda: None,
     }
     if act not in acts:
         raise WrongUse("There is no such act on this page.", code="bad_choice")
-    if act != "choose" and len(chosen) < FEWEST:
+    if len(chosen) < FEWEST:
         raise Refused(
             "Choose two or more flows; a single one is recovered from its own page.", code="too_few_plans"
         )

@@ -8,9 +8,11 @@ from django.test import Client
 from recovery.models import AuditEntry, Flow, JointPlan, Recovery, Step
 from recovery.workflow import actions, broker
 from recovery.workflow.plan_basis import digest_basis
+from tests import factories as f
 from tests.factories.joint import planned_flows, states
 from tests.factories.together import broken_flows, open_for, stop_early
 from tests.pages import refusal
+from tests.unit.pages.reading import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +48,14 @@ def test_a_pipeline_and_its_flows_lead_there_where_several_fail(
     for address in (f"/pipelines/{flow.pipeline_id}", f"/flows/{flow.pk}"):
         text = responder.get(address).content.decode()
         assert ('data-code="recover-together"' in text) is offered, address
+
+
+def test_a_viewer_chooses_which_flows_are_shown_and_no_try_is_written_down() -> None:
+    viewer, flows = signed_in(f.person("viewer")), broken_flows(3)
+    answer = post(viewer, flows[0], "choose", flows[:1])
+    assert answer.url == f"{page_of(flows[0])}?flow={flows[0].pk}"
+    assert not AuditEntry.objects.filter(outcome="denied").exists()
+    assert post(viewer, flows[0], "open", flows).status_code == 403
 
 
 def test_one_act_opens_a_recovery_of_each_flow_chosen_and_of_no_other(
