@@ -260,7 +260,7 @@ def read_place(location: str) -> StorePlace:
         raise Refused(_explain_unusable_location(location), code="storage_address")
     if family == "hdfs" or (family == "abfs" and "@" in authority):
         return _with_host(location, family, authority, path)
-    if not authority and family in IN_BUCKETS:  # a client would take the first folder for the bucket
+    if path and not authority and family in IN_BUCKETS:  # a client would take the first folder for the bucket
         raise Refused(_explain_unusable_location(location), code="storage_address")
     return StorePlace(f"{family}://{authority}", f"/{path}".rstrip("/"), family)
 
@@ -290,6 +290,8 @@ def check_root(location: str, rules: Rules) -> str:
     location = location.strip().rstrip("/")
     place = read_place(location)
     if place.store:
+        if place.store.endswith("://") and place.store != "hdfs://":
+            raise Refused(_explain_unusable_location(location), code="storage_address")
         if place.host and rules.may_call is not None:
             rules.may_call(place.host, place.port, True)
         return location
