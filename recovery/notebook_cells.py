@@ -85,11 +85,11 @@ class Notebook:
     runs: int
     depth: int
 
-    def run(self, names: dict[str, object]) -> None:
+    def run_cells(self, names: dict[str, object]) -> None:
         """Run every cell in one namespace."""
         for piece in self.pieces:
             if isinstance(piece, Notebook):
-                piece.run(names)
+                piece.run_cells(names)
             else:
                 exec(piece, names)  # noqa: S102  (running people's code is what both callers are for)
 
@@ -108,15 +108,15 @@ class NotebookReader:
     _known: dict[str, Notebook] = field(default_factory=dict)
     _bytes: int = 0
 
-    def open(self, path: str, source: bytes) -> Notebook:
+    def open_notebook(self, path: str, source: bytes) -> Notebook:
         """Raises NotebookProblem, SyntaxError."""
         self._stack.append(path)
         pieces, name = list[CodeType | Notebook](), self.compiled_as(path)
-        text, start, flags, runs = _decode(name, source), 0, 0, 0
+        text, start, flags, runs = _decode_source(name, source), 0, 0, 0
         lines = text.split("\n")
         for magic in list_magics(text):
             if magic.name != "run":
-                self._refuse(path, magic)
+                self._refuse_magic(path, magic)
                 continue
             flags |= _compile_into(pieces, name, lines, start, magic.line - 1, flags)
             other = self._open_other(path, magic)
@@ -130,7 +130,7 @@ class NotebookReader:
         depths = [piece.depth for piece in pieces if isinstance(piece, Notebook)]
         return Notebook(tuple(pieces), runs + 1, max(depths, default=0) + 1)
 
-    def _refuse(self, path: str, magic: Magic) -> None:
+    def _refuse_magic(self, path: str, magic: Magic) -> None:
         if magic.name in self.passed or magic.name in _TEXT:
             return
         do = _DO.get(magic.name, "Take it out, or write it in Python.")
@@ -146,7 +146,9 @@ class NotebookReader:
         if again := next((candidate for candidate in candidates if candidate in self._stack), None):
             says = f"{again} would run itself again. Take this %run out."
             raise NotebookProblem(NotebookCode.CYCLE, path, magic.line, says)
-        other = next(filter(None, (self._find(candidate, path, magic) for candidate in candidates)), None)
+        other = next(
+            filter(None, (self._find_notebook(candidate, path, magic) for candidate in candidates)), None
+        )
         if other is None:
             says = (
                 f"there is no notebook {candidates[0]}, or it is a link. Put it there, or name the right one."
@@ -156,7 +158,7 @@ class NotebookReader:
             raise NotebookProblem(NotebookCode.TOO_MUCH, path, magic.line, _TOO_MUCH)
         return other
 
-    def _find(self, candidate: str, path: str, magic: Magic) -> Notebook | None:
+    def _find_notebook(self, candidate: str, path: str, magic: Magic) -> Notebook | None:
         if candidate not in self._known:
             source = self.read(candidate)
             if source is None:
@@ -164,7 +166,7 @@ class NotebookReader:
             self._bytes += len(source)
             if len(self._stack) >= MOST_DEEP or self._bytes > MOST_BYTES:
                 raise NotebookProblem(NotebookCode.TOO_MUCH, path, magic.line, _TOO_MUCH)
-            self._known[candidate] = self.open(candidate, source)
+            self._known[candidate] = self.open_notebook(candidate, source)
         return self._known[candidate]
 
 
@@ -237,7 +239,7 @@ def _is_in(path: str, root: str) -> bool:
     return path.startswith(f"{root.rstrip('/')}/") if root else not path.startswith(("/", ".."))
 
 
-def _decode(name: str, source: bytes) -> str:
+def _decode_source(name: str, source: bytes) -> str:
     try:
         return importlib.util.decode_source(source)
     except UNDECODABLE as error:

@@ -45,7 +45,7 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
     },
     runs.start_run: {"plan_hash": TEXT},
     runs.roll_back: {"plan_hash": TEXT, "reason": TEXT},
-    runs.cancel: {"reason": TEXT},
+    runs.cancel_planned: {"reason": TEXT},
     refreshes.request_refresh: {"pipeline": TEXT, "flow": TEXT},
     streams.add_stream: {
         "checkpoint": TEXT,
@@ -67,7 +67,7 @@ NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {
     runs.cast_vote: ("choice", "plan_hash", "reason"),
     runs.start_run: ("plan_hash",),
     runs.roll_back: ("plan_hash", "reason"),
-    runs.cancel: ("reason",),
+    runs.cancel_planned: ("reason",),
     refreshes.request_refresh: ("pipeline",),
     streams.add_stream: ("checkpoint",),
     streams.show_preview: ("checkpoint",),

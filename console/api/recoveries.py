@@ -150,7 +150,7 @@ def describe_votes(recovery: Recovery, plan: Plan) -> ApprovalState | None:
     return read_approvals(recovery, plan) if may_start else None
 
 
-def describe_recovery(recovery: Recovery) -> dict[str, Any]:
+def describe_recovery(recovery: Recovery) -> Body:
     """Its state, steps and proof, the sealed plan with its votes, and how far a sealing is."""
     sealed, sealing = plan_of(recovery), codec.to_set_json(recovery.chosen.sealing)
     return {

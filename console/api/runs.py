@@ -29,7 +29,7 @@ def request_votes(body: Body, by: Actor, label: str = "", joint: str = "") -> tu
         approving_together.request_joint_approval(joint_id=planned.pk, reason=reason, joint_hash=seen, by=by)
     else:
         approving.request_approval(recovery_id=planned.pk, reason=reason, plan_hash=seen, by=by)
-    return 201, _describe(planned)
+    return 201, _describe_planned(planned)
 
 
 def cast_vote(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[int, Body]:
@@ -47,7 +47,7 @@ def cast_vote(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[
         )
     else:
         approving.cast_vote(recovery_id=planned.pk, choice=choice, reason=reason, plan_hash=seen, by=by)
-    return 200, _describe(planned)
+    return 200, _describe_planned(planned)
 
 
 def start_run(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[int, Body]:
@@ -62,7 +62,7 @@ def start_run(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[
         joint_actions.execute_joint(joint_id=planned.pk, joint_hash=seen, by=by)
     else:
         actions.execute(recovery_id=planned.pk, plan_hash=seen, by=by)
-    return 202, _describe(planned)
+    return 202, _describe_planned(planned)
 
 
 def roll_back(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[int, Body]:
@@ -78,10 +78,10 @@ def roll_back(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[
         joint_actions.roll_back_joint(joint_id=planned.pk, by=by, reason=reason, joint_hash=seen)
     else:
         actions.roll_back(recovery_id=planned.pk, by=by, reason=reason, plan_hash=seen)
-    return 202, _describe(planned)
+    return 202, _describe_planned(planned)
 
 
-def cancel(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[int, Body]:
+def cancel_planned(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[int, Body]:
     """{reason}: end a recovery, or all of a joint plan, as long as nothing was changed.
 
     Raises as `cancel` and `cancel_joint`.
@@ -92,7 +92,7 @@ def cancel(body: Body, by: Actor, label: str = "", joint: str = "") -> tuple[int
         joint_actions.cancel_joint(joint_id=planned.pk, by=by, reason=reason)
     else:
         actions.cancel(recovery_id=planned.pk, by=by, reason=reason)
-    return 200, _describe(planned)
+    return 200, _describe_planned(planned)
 
 
 def _find_planned(label: str, joint: str, by: Actor) -> Planned:
@@ -100,6 +100,6 @@ def _find_planned(label: str, joint: str, by: Actor) -> Planned:
     return joint_or_404(joint, by) if joint else recovery_or_404(label, by)
 
 
-def _describe(planned: Planned) -> Body:
+def _describe_planned(planned: Planned) -> Body:
     planned.refresh_from_db()
     return describe_joint(planned) if isinstance(planned, JointPlan) else describe_recovery(planned)

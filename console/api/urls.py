@@ -40,7 +40,7 @@ ROUTES: Final[list[URLPattern]] = [
             ("votes", (Right.APPROVE, runs.cast_vote)),
             ("start", (Right.RECOVER, runs.start_run)),
             ("rollback", (Right.RECOVER, runs.roll_back)),
-            ("cancel", (Right.RECOVER, runs.cancel)),
+            ("cancel", (Right.RECOVER, runs.cancel_planned)),
         )
     ),
     path("api/v1/refreshes", make_route(POST=(Right.RECOVER, refreshes.request_refresh))),

@@ -15,6 +15,7 @@ from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of,
 from console.presenters import stepper, stopping, versions
 from console.presenters import together as presenting
 from console.presenters import wizard as words
+from recovery.approvals.selectors import plans_in_force, rule_for
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import NotFound, Refused, RepriseError, WrongUse
 from recovery.models import Flow, Pipeline, Recovery, Step
@@ -23,7 +24,6 @@ from recovery.people.visible import filter_visible
 from recovery.planning import actions as planning
 from recovery.planning import together
 from recovery.workflow import actions
-from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.transitions import OPEN
 
 FEWEST = 2
@@ -48,11 +48,11 @@ def recover_together(request: PageRequest, by: Actor, pipeline_pk: int) -> HttpR
     rows = _read_rows(pipeline, named)
     refusal: RepriseError | None = None
     if request.method == "POST" and request.POST.get("act") == "choose":  # changes nothing: for viewers too
-        return redirect(_address(pipeline, rows))
+        return redirect(_build_address(pipeline, rows))
     if request.method == "POST":
         require_right(request, by, Right.RECOVER, pipeline.environment)
         goals: list[str] = []
-        refusal = refusal_of(lambda: goals.append(_act(request, by, pipeline, rows)))
+        refusal = refusal_of(lambda: goals.append(_perform_act(request, by, pipeline, rows)))
         if refusal is None:
             return redirect(goals[0])
         rows = _read_rows(pipeline, named)
@@ -74,7 +74,7 @@ def recover_together(request: PageRequest, by: Actor, pipeline_pk: int) -> HttpR
         "why_not": may_why(by, Right.RECOVER, pipeline.environment),
         "poll": 1 if bar.code == "working" else 0,
         "version": version,
-        "here": _address(pipeline, rows),
+        "here": _build_address(pipeline, rows),
         "shell": "_part.html" if request.GET.get("part") == "live" else "base.html",
     }
     return render_page(request, "pipeline/together.html", context, refusal=refusal)
@@ -82,11 +82,15 @@ def recover_together(request: PageRequest, by: Actor, pipeline_pk: int) -> HttpR
 
 def _read_rows(pipeline: Pipeline, named: Sequence[str] | None) -> list[presenting.FlowOnTheWay]:
     """`named`: ids of the flows that are chosen; None: all of them."""
+    flows = list_broken(pipeline)
+    opened = Recovery.objects.filter(flow__in=flows, active=True).select_related("flow__pipeline__workspace")
+    recoveries = {recovery.flow_id: recovery for recovery in opened}
+    plans, rule = plans_in_force(recoveries.values()), rule_for(pipeline.environment)
     rows = []
-    for flow in list_broken(pipeline):
-        recovery = open_recovery_of(flow.pk)
-        plan = plan_of(recovery) if recovery is not None else None
-        strategy = together.name_next_strategy(recovery) if recovery is not None else None
+    for flow in flows:
+        recovery = recoveries.get(flow.pk)
+        plan = plans.get(recovery.pk) if recovery is not None else None
+        strategy = together.name_next_strategy(recovery, rule) if recovery is not None else None
         chosen = named is None or str(flow.pk) in named
         rows.append(presenting.describe_flow(flow, recovery, plan, strategy, chosen=chosen))
     return rows
@@ -113,14 +117,16 @@ def _meant_question(rows: Sequence[presenting.FlowOnTheWay]) -> words.MeantQuest
     return None
 
 
-def _address(pipeline: Pipeline, rows: Sequence[presenting.FlowOnTheWay]) -> str:
+def _build_address(pipeline: Pipeline, rows: Sequence[presenting.FlowOnTheWay]) -> str:
     """Of this page, with the flows that are chosen."""
     chosen = [row.flow.pk for row in rows if row.chosen]
     query = f"?{urlencode({'flow': chosen}, doseq=True)}" if len(chosen) < len(rows) else ""
     return f"{reverse('recover-together', args=[pipeline.pk])}{query}"
 
 
-def _act(request: PageRequest, by: Actor, pipeline: Pipeline, rows: Sequence[presenting.FlowOnTheWay]) -> str:
+def _perform_act(
+    request: PageRequest, by: Actor, pipeline: Pipeline, rows: Sequence[presenting.FlowOnTheWay]
+) -> str:
     """Do it, and answer where to go on. Raises Refused, WrongUse."""
     chosen = [row for row in rows if row.chosen]
     members = [row.recovery for row in chosen if row.recovery is not None]
@@ -129,11 +135,11 @@ def _act(request: PageRequest, by: Actor, pipeline: Pipeline, rows: Sequence[pre
     act = "meant" if "meant" in request.POST else request.POST.get("act", "")
     acts: dict[str, Callable[[], object]] = {
         "open": partial(together.open_recoveries, flow_ids=[row.flow.pk for row in chosen], by=by),
-        "stop": partial(_stop, members, by),
+        "stop": partial(_request_stop, members, by),
         "count": partial(together.count_rows, recovery_ids=uncounted, by=by),
         "meant": partial(_say_meant, request.POST.get("meant", ""), waiting, by),
-        "seal": partial(together.seal_plans, recovery_ids=[one.pk for one in members], by=by),
-        "join": partial(planning.join_plans, recovery_ids=[one.pk for one in members], by=by),
+        "seal": partial(together.seal_plans, recovery_ids=[recovery.pk for recovery in members], by=by),
+        "join": partial(planning.join_plans, recovery_ids=[recovery.pk for recovery in members], by=by),
     }
     if act not in acts:
         raise WrongUse("There is no such act on this page.", code="bad_choice")
@@ -142,10 +148,10 @@ def _act(request: PageRequest, by: Actor, pipeline: Pipeline, rows: Sequence[pre
             "Choose two or more flows; a single one is recovered from its own page.", code="too_few_plans"
         )
     acts[act]()
-    return reverse("review", args=[members[0].pk]) if act == "join" else _address(pipeline, rows)
+    return reverse("review", args=[members[0].pk]) if act == "join" else _build_address(pipeline, rows)
 
 
-def _stop(members: Sequence[Recovery], by: Actor) -> None:
+def _request_stop(members: Sequence[Recovery], by: Actor) -> None:
     if not members:
         raise Refused("Open the recoveries first: the stop is a step of one of them.", code="not_open")
     actions.request_stop(recovery_id=members[0].pk, by=by)

@@ -74,6 +74,13 @@ def plan_in_force(recovery: Recovery) -> Plan | None:
     return recovery.plans.filter(voided_at=None).order_by("-pk").first()
 
 
+def plans_in_force(recoveries: Iterable[Recovery]) -> dict[int, Plan]:
+    """By recovery, the plan in force of each that has one: one query."""
+    sealed = [recovery.pk for recovery in recoveries if recovery.state != "diagnosing"]
+    plans = Plan.objects.filter(recovery__in=sealed, voided_at=None).select_related("joint").order_by("pk")
+    return {plan.recovery_id: plan for plan in plans}
+
+
 def request_of(plan: Plan | None) -> ApprovalRequest | None:
     """The newest request for this plan, whatever became of it."""
     return None if plan is None else plan.requests.order_by("-pk").first()

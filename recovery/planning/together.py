@@ -8,6 +8,7 @@ goes on from there.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from recovery.approvals.rules import ApprovalRule
 from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.names import ChangeIntent, Strategy
 from recovery.contracts.plan import PatchAuthor
@@ -40,13 +41,13 @@ def say_meant(*, recovery_ids: Sequence[int], meant: ChangeIntent, by: Actor) ->
         update_choices(recovery_id=recovery_id, change=ChoicesChange(meant=meant), by=by)
 
 
-def name_next_strategy(recovery: Recovery) -> Strategy | None:
+def name_next_strategy(recovery: Recovery, rule: ApprovalRule | None = None) -> Strategy | None:
     """The strategy that its plan will have: the one that was chosen, else the recommended one if it can be undone.
-    None: a person has to choose."""
+    None: a person has to choose. `rule`: of its environment, where it was read already."""
     chosen = recovery.chosen
     if chosen.strategy is not None or recovery.gathering.status != "ready":
         return chosen.strategy
-    options = ways.options_of(recovery)
+    options = ways.options_of(recovery, rule)
     best = decision(options, recovery.diagnosis_value, chosen.meant).strategy
     option = next((option for option in options if option.strategy == best), None)
     return option.strategy if option is not None and may_be_preselected(option) else None

@@ -158,7 +158,7 @@ def load_python(
         add_pipeline_analysis_context(spark=spark, dataflow_graph_id=graph_id, flow_name=None),
         block_session_mutations(),
     ):
-        notebook.run(module.__dict__)
+        notebook.run_cells(module.__dict__)
 
 
 def open_notebook(path: str, copy: Path, root: Path | None) -> Notebook:
@@ -176,7 +176,7 @@ def open_notebook(path: str, copy: Path, root: Path | None) -> Notebook:
     source = copy.read_bytes()
     remember_lines(path, source)
     folder = f"/{root.relative_to(sources.root).as_posix()}".removesuffix(".") if root else ""
-    return NotebookReader(choose_root(path, folder), read).open(path, source)
+    return NotebookReader(choose_root(path, folder), read).open_notebook(path, source)
 
 
 def remember_lines(path: str, source: bytes) -> None:

@@ -137,7 +137,7 @@ def open_notebook(
         lambda other: str(files[other]),
     )
     try:
-        return reader.open(name, path.read_bytes())
+        return reader.open_notebook(name, path.read_bytes())
     except NotebookProblem as problem:
         raise BadCode(f"{problem.path}, line {problem.line}: {problem.says}", code=problem.code) from problem
 
@@ -171,7 +171,7 @@ def _run(path: Path, spark: Any, placed: Mapping[str, Path], root: str) -> None:
     module = importlib.util.module_from_spec(module_spec)
     module.__dict__["spark"] = spark
     linecache.checkcache()
-    open_notebook(path, placed, root, passed=AnyMagic()).run(module.__dict__)
+    open_notebook(path, placed, root, passed=AnyMagic()).run_cells(module.__dict__)
 
 
 def _registry(definitions: Definitions) -> Any:

@@ -24,7 +24,7 @@ def run_as_main(notebook: Notebook, path: Path, names: Mapping[str, Any]) -> Non
     main = sys.modules["__main__"] = ModuleType("__main__")
     main.__dict__.update(names, __file__=str(path))
     try:
-        notebook.run(main.__dict__)
+        notebook.run_cells(main.__dict__)
     finally:
         sys.modules["__main__"] = own
 

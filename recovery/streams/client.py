@@ -427,16 +427,12 @@ class StreamsClient(PipelinesClient):
         )  # fmt: skip
 
     def _note_end(self, start: StreamStart, outcome: StartOutcome, run_id: str, now: datetime) -> None:
-        ended = {
-            "ended": outcome.state,
-            "failure": outcome.failure,
-            "failure_class": outcome.failure_class,
-            "ended_at": now,
-            "run_id": run_id,
-        }
-        for name, value in ended.items():
-            setattr(start, name, value)
-        StreamStart.objects.filter(pk=start.pk, ended="").update(**ended)
+        """Unless someone else has noted it."""
+        StreamStart.objects.filter(pk=start.pk, ended="").update(
+            ended=outcome.state, failure=outcome.failure, failure_class=outcome.failure_class, ended_at=now,
+            run_id=run_id,
+        )  # fmt: skip
+        start.refresh_from_db()
 
     def _source(self, stream: Stream) -> dict[str, str]:
         if not stream.program:

@@ -190,12 +190,9 @@ def collect(
     wanted = CountRequest({"new": inputs}, {"new": {n: s.as_dict() for n, s in stretches.items() if s}})
     flow, every = whole.input_of(snapshot, contents, readers, old)
     compared = _Compared(every, _filled_back(filled))
-    if is_folder_read_unevenly(scope, old, new):
-        measured = Measure(problem=FOLDER_READ_UNEVENLY)
-    else:
-        measured = _measure(
-            snapshot, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, compared
-        )
+    measured = _measure(
+        snapshot, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, compared
+    )
     evidence = replace(
         evidence,
         whole_flow=flow,
@@ -231,19 +228,10 @@ def _with_origins(
     evidence: Evidence, snapshot: FlowSnapshot, contents: PlanBody, readers: Readers
 ) -> Evidence:
     """With input files that were written again, and the owners of these and of files that missing rows come from."""
-    before = _before_reset(evidence, snapshot, contents)
-    changed = source_files.find_changed(
-        contents, snapshot.checkpoint, evidence.measured_inputs, before=before
-    )
-    named = [f.path for f in changed.first] if changed else []
     if evidence.measure:
         readers.note(evidence.measure.sources)
-        named += [origin.file for origin in evidence.measure.origins]
-    is_loss_known = contents.forecast.lost.rows is not None  # else people accepted that it is not
-    replaced = changed.replaced if changed and is_loss_known else 0
-    return replace(
-        evidence, changed_files=changed, owners=source_files.owners_of(named), replaced_files=replaced
-    )
+    before = _before_reset(evidence, snapshot, contents)
+    return source_files.add_changed_files(evidence, contents, snapshot.checkpoint, before=before)
 
 
 def _before_reset(evidence: Evidence, snapshot: FlowSnapshot, contents: PlanBody) -> CheckpointReport | None:
@@ -465,6 +453,8 @@ def _measure(
     topic: TopicMark | None,
     compared: _Compared,
 ) -> Measure:
+    if is_folder_read_unevenly(scope, old, snapshot.checkpoint):
+        return Measure(problem=FOLDER_READ_UNEVENLY)
     key = contents.key
     asked = MeasureRequest(
         answers=questions_service(snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment),

@@ -1,7 +1,7 @@
 """Were the files of the new input written again since the plan was sealed? And whose are those that a proof names?"""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from recovery.checkpoints.report import CheckpointReport
@@ -11,6 +11,7 @@ from recovery.contracts.measured import ChangedFile, ChangedFiles, FileMark
 from recovery.contracts.plan import PlanBody, PlannedInput
 from recovery.errors import RepriseError
 from recovery.sources.live import files as live_files
+from recovery.verification.evidence import Evidence
 from recovery.workflow.inputs import list_files
 from recovery.workflow.planned_inputs import held_of
 
@@ -24,6 +25,20 @@ class _Moments:
     sealed: Mapping[str, FileMark]
     read: Mapping[str, FileMark]
     now: Mapping[str, FileMark]
+
+
+def add_changed_files(
+    evidence: Evidence, contents: PlanBody, new: CheckpointReport, *, before: CheckpointReport | None
+) -> Evidence:
+    """With input files that were written again, and the owners of these and of files that missing rows come from.
+    `before`: as `find_changed` takes it."""
+    changed = find_changed(contents, new, evidence.measured_inputs, before=before)
+    named = [file.path for file in changed.first] if changed else []
+    if evidence.measure:
+        named += [origin.file for origin in evidence.measure.origins]
+    is_loss_known = contents.forecast.lost.rows is not None  # else people accepted that it is not
+    replaced = changed.replaced if changed and is_loss_known else 0
+    return replace(evidence, changed_files=changed, owners=owners_of(named), replaced_files=replaced)
 
 
 def find_changed(

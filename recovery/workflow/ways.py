@@ -7,7 +7,7 @@ from typing import Final
 
 from django.utils import timezone
 
-from recovery.approvals.rules import count_people, strategy_allowed
+from recovery.approvals.rules import ApprovalRule, count_people, strategy_allowed
 from recovery.approvals.selectors import rule_for
 from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Diagnosis
@@ -118,14 +118,17 @@ def ways_of(recovery: Recovery) -> Ways:
     )
 
 
-def options_of(recovery: Recovery) -> tuple[Option, ...]:
-    """The options that were counted for a recovery, with those barred that the environment's rule forbids today."""
-    return bar_forbidden(recovery.flow, recovery.gathered.judged)
+def options_of(recovery: Recovery, rule: ApprovalRule | None = None) -> tuple[Option, ...]:
+    """The options that were counted for a recovery, with those barred that the environment's rule forbids today.
+    `rule`: that rule, where it was read already."""
+    return bar_forbidden(recovery.flow, recovery.gathered.judged, rule)
 
 
-def bar_forbidden(flow: Flow, options: Sequence[Option]) -> tuple[Option, ...]:
+def bar_forbidden(
+    flow: Flow, options: Sequence[Option], rule: ApprovalRule | None = None
+) -> tuple[Option, ...]:
     """The options, with those barred that the rule of the flow's environment does not allow."""
-    rule = rule_for(flow.pipeline.environment)
+    rule = rule or rule_for(flow.pipeline.environment)
     refused = [strategy_allowed(rule, option.strategy) for option in options]
     code = BlockerCode.STRATEGY_NOT_ALLOWED
     return tuple(

@@ -25,7 +25,7 @@ def run(files: Mapping[str, str], first: str = "/app/main.py", **how: Any) -> di
     """The names that a notebook leaves."""
     raw = {path: text.encode() for path, text in files.items()}
     names: dict[str, Any] = {}
-    NotebookReader("/app", raw.get, **how).open(first, raw[first]).run(names)
+    NotebookReader("/app", raw.get, **how).open_notebook(first, raw[first]).run_cells(names)
     return names
 
 
@@ -180,7 +180,7 @@ def test_a_file_that_cannot_be_decoded_names_no_notebook_and_is_refused_as_one(e
     source = f"# coding: {encoding}\n".encode() + b"\xff"
     assert list(list_run_targets("/app/x.py", source, "/app")) == []
     with pytest.raises(SyntaxError):
-        NotebookReader("/app", {}.get).open("/app/x.py", source)
+        NotebookReader("/app", {}.get).open_notebook("/app/x.py", source)
 
 
 def test_no_more_notebooks_are_looked_for_than_a_file_could_run_and_each_once() -> None:

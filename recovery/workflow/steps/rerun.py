@@ -122,7 +122,7 @@ def _list_inputs(flow: Flow, contents: PlanBody) -> dict[str, InputMark]:
 
 
 def _asked(context: Context) -> UpdateArgs:
-    """What the step is told; without the reset where an update of an earlier attempt has made it: a further one would
+    """Its arguments; without the reset where an update of an earlier attempt has made it: a further one would
     write once more what that update has written."""
     args, planned = codec.read(UpdateArgs, context.step.args), context.contents.preconditions.checkpoint
     if not args.reset or not codec.read(UpdateResult, context.step.result).updates:

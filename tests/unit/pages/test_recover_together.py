@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from recovery.models import AuditEntry, Flow, JointPlan, Recovery, Step
 from recovery.workflow import actions, broker
@@ -56,6 +58,18 @@ def test_a_viewer_chooses_which_flows_are_shown_and_no_try_is_written_down() -> 
     assert answer.url == f"{page_of(flows[0])}?flow={flows[0].pk}"
     assert not AuditEntry.objects.filter(outcome="denied").exists()
     assert post(viewer, flows[0], "open", flows).status_code == 403
+
+
+def test_more_recoveries_ask_the_database_no_more_often(responder: Client) -> None:
+    flows, counts = broken_flows(6), []
+    for opened in (flows[:2], flows[2:]):
+        for flow in opened:
+            open_for(flow)
+        responder.get(page_of(flow))  # what is read once for the process
+        with CaptureQueriesContext(connection) as asked:
+            responder.get(page_of(flow))
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
 
 
 def test_one_act_opens_a_recovery_of_each_flow_chosen_and_of_no_other(
