@@ -18,6 +18,7 @@ LONG = (
     "tests/browser/test_pages.py",
     "tests/integration/test_kafka_to_delta.py",
     "tests/integration/test_plain_streams.py",
+    "tests/integration/test_when_things_are_wrong.py",
 )
 GROUPS = "groups.json"
 
