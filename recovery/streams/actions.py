@@ -5,7 +5,6 @@ an environment that asks for less than the workspace's.
 """
 
 import json
-import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from recovery.pipelines.workspaces import QUESTIONS, TOKEN
 from recovery.spark import programs_words as words
 from recovery.streams import commands, files, imports, tailing
 from recovery.streams.columns import StreamColumns
+from recovery.streams.places import real_place
 from recovery.streams.sinks import Sink, check_named_sink, sink_by_log, sink_of
 
 RUNNERS: Final = ("by-hand", COMMAND)
@@ -142,12 +142,6 @@ def find_adopted(checkpoint: str) -> Stream | None:
         pipeline__workspace__removed_at=None
     )
     return next((stream for stream in streams if real_place(stream.checkpoint) == wanted), None)
-
-
-def real_place(place: str) -> str:
-    """The one spelling of a place; links on this machine are followed. Raises WrongUse, Refused."""
-    read = access.read_place(place)
-    return spell_place(place) if read.store else os.path.realpath(read.path)
 
 
 def _check_known(stream: Stream, workspace: Workspace, by: Actor) -> None:

@@ -25,11 +25,11 @@ from recovery.streams.actions import (
     check_places,
     check_recover,
     choose_name,
-    real_place,
     spelled_place,
     workspace_of,
 )
 from recovery.streams.finding import FoundCheckpoint, Scan, ScanProblem, find_checkpoints
+from recovery.streams.places import real_place
 from recovery.streams.updates import alive_by_log
 
 LOG_SECONDS: Final = 1800.0

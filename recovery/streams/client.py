@@ -29,6 +29,7 @@ from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.folding import SILENT
 from recovery.pipelines.standstill import StandstillProof
 from recovery.streams import commands, files, noting, running, tailing
+from recovery.streams.places import CheckpointOwners
 from recovery.streams.settling import RequestedStart, StartOutcome, judge_start
 from recovery.streams.signs import SKEWED
 from recovery.streams.standing import StreamProgress, read_progress
@@ -92,6 +93,7 @@ class StreamsClient(PipelinesClient):
         self._workspace = workspace
         self._polled: dict[str, StreamSnapshot] | None = None
         self._files: dict[int, tuple[str, ...]] = {}
+        self._owners = CheckpointOwners()
 
     def __repr__(self) -> str:
         return f"StreamsClient({self._workspace.name})"
@@ -357,7 +359,10 @@ class StreamsClient(PipelinesClient):
                 raise
             standing = StreamProgress()
         self._note_query(stream, standing.query_id)
-        seen, early_ends = _read_logs(stream, index)
+        asked = tailing if index is None else index
+        of_query = asked.runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
+        seen = self._owners.leave_out_others(stream, of_query)
+        early_ends = asked.early_ends_of(stream.event_log, stream.query_ids, seen) if seen else []
         runs, is_contradicted = None, False
         if is_exact and stream.has_running_command and running.may_run():
             runs = commands.is_running(stream.running)
@@ -534,13 +539,6 @@ def _claimed(starts: list[StreamStart], seen: list[SeenRun]) -> dict[int, SeenRu
             found[start.pk] = mine[0]
             taken.add(mine[0].run.run_id)
     return found
-
-
-def _read_logs(stream: Stream, index: tailing.LogIndex | None) -> tuple[list[SeenRun], list[EarlyEnd]]:
-    """The runs of a stream that its logs have, the oldest first, and its applications without one."""
-    asked = tailing if index is None else index
-    seen = asked.runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
-    return seen, asked.early_ends_of(stream.event_log, stream.query_ids, seen) if seen else []
 
 
 def _is_older(noted: running.RunningAnswer | None, start: StreamStart) -> bool:

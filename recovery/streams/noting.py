@@ -8,6 +8,7 @@ from django.utils import timezone
 from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import RunState
 from recovery.models import LogFolder, Stream
+from recovery.streams.places import find_other_checkpoint
 from recovery.streams.running import RunningAnswer, answer_of
 from recovery.streams.signs import FolderProblem, signs_of
 
@@ -31,7 +32,9 @@ def note_signs(streams: Iterable[Stream], seen: Mapping[int, Sequence[SeenRun]])
     now, held = timezone.now(), list(streams)
     problems = problems_of({s.event_log for s in held if s.event_log})
     for stream in held:
-        found = signs_of(seen.get(stream.pk, ()), problems.get(stream.event_log), answer_of(stream), now)
+        runs = seen.get(stream.pk, ())
+        named = find_other_checkpoint(stream, runs)
+        found = signs_of(runs, problems.get(stream.event_log), answer_of(stream), now, named)
         signs = [sign.as_json() for sign in found]
         if signs != stream.signs:
             Stream.objects.filter(pk=stream.pk).update(signs=signs)

@@ -1,0 +1,49 @@
+"""Which folder is a stream's, and whose a run is where a query id is in two folders because one is a copy."""
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+
+from recovery.checkpoints import access
+from recovery.checkpoints.uris import spell_place
+from recovery.errors import RepriseError
+from recovery.eventlogs.seen import SeenRun
+from recovery.models import Stream
+
+
+def real_place(place: str) -> str:
+    """The one spelling of a place; links on this machine are followed. Raises WrongUse, Refused."""
+    read = access.read_place(place)
+    return spell_place(place) if read.store else os.path.realpath(read.path)
+
+
+def find_other_checkpoint(stream: Stream, seen: Sequence[SeenRun]) -> str:
+    """The checkpoint that the newest run names, where that is another folder than the stream's; else "". Spark's plans
+    name the folder of stateful queries and of those that write a file table only."""
+    named = seen[-1].run.checkpoint if seen else ""
+    if not named or spell_place(named) == spell_place(stream.checkpoint):
+        return ""
+    return named if _real_or_spelled(named) != _real_or_spelled(stream.checkpoint) else ""
+
+
+class CheckpointOwners:
+    """The adopted streams by their folders, read once, when a run first names another folder than its stream's."""
+
+    def leave_out_others(self, stream: Stream, seen: Sequence[SeenRun]) -> list[SeenRun]:
+        """Without the runs that write the checkpoint of another adopted stream: that has the same query id."""
+        return [run for run in seen if not find_other_checkpoint(stream, [run]) or not self._has(run)]
+
+    def _has(self, seen: SeenRun) -> bool:
+        return _real_or_spelled(seen.run.checkpoint) in self._places
+
+    @cached_property
+    def _places(self) -> frozenset[str]:
+        rows = Stream.objects.filter(pipeline__gone=False, pipeline__workspace__removed_at=None)
+        return frozenset(_real_or_spelled(place) for place in rows.values_list("checkpoint", flat=True))
+
+
+def _real_or_spelled(place: str) -> str:
+    try:
+        return real_place(place)
+    except RepriseError:  # a log names whatever its program was given
+        return spell_place(place)

@@ -1,0 +1,61 @@
+"""A checkpoint that was copied has the query id of its original: each run is of the stream whose folder it names."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from recovery.models import Stream
+from recovery.streams.client import StreamsClient
+from recovery.streams.signs import SignCode, sign_from
+from tests.checkpoint_builder import Built
+from tests.unit.eventlogs import logs
+from tests.unit.streams.running_streams import adopted, write_log
+
+pytestmark = pytest.mark.django_db
+FAILURE = "org.apache.spark.SparkException: Task failed"
+
+
+def list_states(client: StreamsClient, stream: Stream) -> list[str]:
+    return [update["state"] for update in client.list_updates(stream.pipeline.pipeline_id)]
+
+
+def list_signs(client: StreamsClient, stream: Stream) -> list[SignCode]:
+    client.list_pipelines()
+    stream.refresh_from_db()
+    return [sign_from(sign).code for sign in stream.signs]
+
+
+@pytest.fixture
+def copy(checkpoint: Built, tmp_path: Path) -> Built:
+    return Built(shutil.copytree(checkpoint.root, tmp_path / "data" / "copy"), query_id=logs.QUERY)
+
+
+@pytest.fixture
+def events(checkpoint: Built, tmp_path: Path) -> str:
+    """The log of a run of the original that failed."""
+    plan = logs.batch_plan(place=f"file:{checkpoint.root}")
+    return write_log(tmp_path / "events", plan, logs.terminated(FAILURE), logs.ended())
+
+
+def test_a_copy_takes_no_run_from_its_original(checkpoint: Built, copy: Built, events: str) -> None:
+    original, client = adopted(checkpoint, event_log=events)
+    copied, _ = adopted(copy, event_log=events, name="copy")
+    assert list_states(client, original) == ["FAILED"]
+    assert list_states(client, copied) == []
+    assert list_signs(client, original) == list_signs(client, copied) == []
+
+
+def test_a_copy_whose_original_is_not_adopted_is_in_doubt_and_keeps_the_run(copy: Built, events: str) -> None:
+    """The folder of the log may be the same one, as the program's own machine names it."""
+    copied, client = adopted(copy, event_log=events)
+    assert list_states(client, copied) == ["FAILED"]
+    assert list_signs(client, copied) == [SignCode.ANOTHER_CHECKPOINT]
+
+
+def test_a_link_to_the_folder_is_the_folder(checkpoint: Built, events: str, tmp_path: Path) -> None:
+    link = tmp_path / "data" / "link"
+    link.symlink_to(checkpoint.root)
+    stream, client = adopted(Built(link, query_id=logs.QUERY), event_log=events)
+    assert list_states(client, stream) == ["FAILED"]
+    assert list_signs(client, stream) == []
