@@ -11,10 +11,11 @@ import logging
 import queue
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
-from django.db import connections
+from django.db import DatabaseError, connections, transaction
 
 from recovery import errors, trace, variables
 from recovery.blaming import find_code_failure
@@ -40,6 +41,7 @@ from recovery.server.stopping import quiesce_run
 LOG = logging.getLogger(__name__)
 QUIET_SECONDS = 60.0
 END_POLL_SECONDS = 0.05
+RECORD_AGAIN_SECONDS = 2.0
 MOST_QUERIES_WAITING = 20_000  # lines of Spark's event log
 LEVELS = {"FAILED": "ERROR"}
 ENDED_FOR_SILENCE = (
@@ -131,6 +133,9 @@ class Execution(threading.Thread):
         try:
             failure = self.carry_out()
             self.settle(failure)
+        except DatabaseError:
+            LOG.exception("update %s could not be written down", self.update_id)
+            self.abandon("The server's database refused a write during this update, which was cut off.")
         except Exception:
             LOG.exception("update %s could not be carried out", self.update_id)
             self.abandon()
@@ -138,8 +143,9 @@ class Execution(threading.Thread):
             self.instance.finish(self.update_id)
             connections.close_all()
 
-    def abandon(self) -> None:
-        """After a bug of ours: stop what can be stopped, and in any case end the update in the database."""
+    def abandon(self, cut: str = "") -> None:
+        """Stop what can be stopped, and in any case end the update in the database. `cut`: what cut it off; "" after a
+        bug of ours."""
         try:
             self.end_runner()
             quiesce_run(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
@@ -147,8 +153,11 @@ class Execution(threading.Thread):
             self.instance.kill_driver()
         except Exception:
             LOG.exception("update %s could not be stopped either", self.update_id)
-        sentence = "The server met an error of its own in this update; see its log."
-        self.finish("FAILED", Failure(sentence))
+        if cut and not self.flows.any_failed():
+            self.finish("FAILED", failure_of_lost_spark(cut))
+        else:
+            sentence = cut or "The server met an error of its own in this update; see its log."
+            self.finish("FAILED", Failure(sentence))
 
     def carry_out(self) -> Failure | None:
         """Start the runner and hear it out. Returns why the update failed, or None."""
@@ -459,16 +468,39 @@ class Execution(threading.Thread):
 
     def move(self, state: str) -> None:
         """The update enters a state, unless a stop was asked for meanwhile."""
-        moved = Update.objects.filter(
-            id=self.update_id, state__in=ACTIVE_STATES, stop_requested=False
-        ).update(state=state)
-        if moved:
-            record_state(self.pipeline, self.update_id, state)
+        going_on = Update.objects.filter(id=self.update_id, state__in=ACTIVE_STATES, stop_requested=False)
+        with transaction.atomic(using="pipelines"):
+            if going_on.update(state=state):
+                record_state(self.pipeline, self.update_id, state)
 
     def finish(self, state: str, failure: Failure | None) -> None:
-        """Record the outcome: first the event, then the state, so that whoever sees the state finds the event."""
+        """Record the outcome, as soon as the database takes it: an update without an end holds its pipeline, and
+        whoever waits for it, for ever. A server that ends first leaves it to the next one (`fail_left_active`)."""
         if failure and (more := self.hint(failure.error["exceptions"])):
             failure.sentence = f"{failure.sentence} {more}"
+        while True:
+            try:
+                self.record_outcome(state, failure)
+            except DatabaseError as refused:  # a full disk, a lock, a standby
+                LOG.warning("the end of update %s is not written down yet: %s", self.update_id, refused)
+                connections["pipelines"].close_if_unusable_or_obsolete()
+            else:
+                return
+            if self.is_server_ending(seconds=RECORD_AGAIN_SECONDS):
+                return
+
+    def is_server_ending(self, *, seconds: float) -> bool:
+        """Whether the server asks this update to end within so many seconds."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            with contextlib.suppress(queue.Empty):
+                if self.inbox.get(timeout=left)["kind"] == "shutdown":
+                    return True
+        return False
+
+    @transaction.atomic(using="pipelines")
+    def record_outcome(self, state: str, failure: Failure | None) -> None:
+        """Event, state and the pipeline's health, all of it or nothing. Raises DatabaseError."""
         record_state(self.pipeline, self.update_id, state, failure=failure)
         Update.objects.filter(id=self.update_id).update(state=state, ended_ms=events.now_ms())
         if not self.update.options.get("validate_only") and state != "CANCELED":
