@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.alone]
 
 
 def test_a_recovery_under_strikes_loses_and_doubles_nothing() -> None:
-    """The deck of this seed begins with: kill the broker, kill the worker, freeze the broker, kill beat."""
+    """A full disk is among the strikes of this seed, where one can be mounted."""
     given = {"--kills": 1, "--each": 4, "--at-once": 1, "--seed": 26, "--minutes": 3}
     options = [str(word) for pair in given.items() for word in pair]
     command = [sys.executable, "-m", "tests.chaos", *options]
