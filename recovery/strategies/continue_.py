@@ -110,7 +110,7 @@ def _other_ways(facts: Facts) -> tuple[str, str]:
     """What builds new state, and what reads all again: a plain program has neither a replay nor a full refresh."""
     if facts.is_plain:
         return "go back and build it again (reread), or let it start empty (prime)", ""
-    return common.STATE_ANEW, "choose full-refresh"
+    return common.STATE_ANEW, sources.say_all_again(facts)
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:

@@ -68,10 +68,10 @@ def _say(words: Words, unmet: UnmetRequirement, **values: object) -> Blocker:
 def _judge_table(facts: Facts, words: Words) -> Iterator[Blocker]:
     if facts.is_plain:
         yield _say(words, UnmetRequirement.OF_PROGRAM)
-    if facts.sink.kind != delta.KIND or facts.sink.declared or facts.sink.by_function:
-        yield _say(words, UnmetRequirement.NO_OWN_DELTA_TABLE, dataset=facts.dataset)
     if facts.writers:
         yield _say(words, UnmetRequirement.SHARED_TABLE, writers=", ".join(facts.writers))
+    if facts.sink.kind != delta.KIND or facts.sink.declared or facts.sink.by_function:
+        yield _say(words, UnmetRequirement.NO_OWN_DELTA_TABLE, dataset=facts.dataset)
     if facts.unfilled:
         says = f"{facts.unfilled} has emptied this table and filled nothing back. Resume it or roll it back first."
         yield Blocker(code=BlockerCode.BACKFILL_UNFILLED, says=says)

@@ -63,7 +63,7 @@ UNMET: Final[corrections.Words] = {
     UnmetRequirement.SHARED_TABLE: (
         BlockerCode.DEDUPLICATE_SHARED_TABLE,
         "{writers} writes the same table, so a row that seems to repeat may be another flow's. Delete the repeats by "
-        "hand, or choose full-refresh.",
+        "hand.",
     ),
     UnmetRequirement.BATCH_UNSETTLED: (
         BlockerCode.BATCH_UNSETTLED,

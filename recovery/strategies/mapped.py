@@ -13,7 +13,7 @@ from recovery.sources import mapping, position_view
 from recovery.sources.mapping import MappingProposal
 from recovery.strategies.base import Facts
 from recovery.strategies.source_places import list_moved
-from recovery.strategies.sources import all_again, nothing_in
+from recovery.strategies.sources import nothing_in, say_all_again
 
 CARRIED_OVER = "their positions cannot be carried over one to one. Put the sources back, or {}."
 
@@ -90,7 +90,7 @@ def find_mismatch(facts: Facts, held: Sequence[object], so: str = "") -> Blocker
     there = len(facts.new_code.sources)
     if there == len(held):
         return None
-    so = so or CARRIED_OVER.format(all_again(facts))
+    so = so or CARRIED_OVER.format(say_all_again(facts))
     sources = f"{len(held):,} source{'' if len(held) == 1 else 's'}"
     return Blocker(
         code=BlockerCode.SOURCES_DIFFER, says=f"The checkpoint has {sources}, the code has {there}: {so}"

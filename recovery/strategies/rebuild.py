@@ -114,11 +114,12 @@ def not_repeatable(facts: Facts) -> Blocker | None:
             says=f"The code has the {common.names(code.operators)} step that the checkpoint holds state for, and is "
             "not known to be other code. If it is the old code, choose revert.",
         )
-    return _hangs_on_batches(code) or _varies(facts) or _unwritten_windows(facts)
+    return _hangs_on_batches(facts) or _varies(facts) or _unwritten_windows(facts)
 
 
-def _hangs_on_batches(code: CodeFacts) -> Blocker | None:
+def _hangs_on_batches(facts: Facts) -> Blocker | None:
     """State that is another one where its rows came in other batches, or in another order."""
+    code = facts.new_code
     operators = code.operators or ()
     if len(operators) == 1 and operators[0] in ALONE:
         return None
@@ -132,7 +133,8 @@ def _hangs_on_batches(code: CodeFacts) -> Blocker | None:
             "on the batches and the order in which rows came, which a replay does not repeat."
         )
     return Blocker(
-        code=BlockerCode.REPLAY_ORDER_MATTERS, says=f"{why} Go back (reread), or choose full-refresh."
+        code=BlockerCode.REPLAY_ORDER_MATTERS,
+        says=f"{why} Go back (reread), or {sources.say_all_again(facts)}.",
     )
 
 
@@ -148,7 +150,7 @@ def _varies(facts: Facts) -> Blocker | None:
     return Blocker(
         code=BlockerCode.REPLAY_DIFFERS,
         says=f"Two runs of the code over the same input may build other state: {named}. Take that out, go back "
-        "(reread), or choose full-refresh.",
+        f"(reread), or {sources.say_all_again(facts)}.",
     )
 
 
@@ -161,23 +163,23 @@ def _unwritten_windows(facts: Facts) -> Blocker | None:
         return None
     return Blocker(
         code=BlockerCode.NO_WATERMARK,
-        says="The checkpoint has no watermark of windows, so nothing shows which of them the table has. Choose "
-        "full-refresh.",
+        says="The checkpoint has no watermark of windows, so nothing shows which of them the table has. A way out: "
+        f"{sources.say_all_again(facts)}.",
     )
 
 
 def _unreadable(facts: Facts) -> Blocker | None:
     """Input that cannot be replayed, and no place to do it."""
     if not facts.scratch:
-        says = "There is no folder that Spark and Reprise both reach, for a scratch checkpoint. Choose full-refresh."
+        says = "There is no folder that Spark and Reprise both reach, for a scratch checkpoint."
         return Blocker(code=BlockerCode.NO_SCRATCH_PLACE, says=says)
     if facts.checkpoint.conf.get(NAMED_SOURCES) == "true":
-        says = "The flow's sources have names, which copies of them cannot have. Choose full-refresh."
+        says = "The flow's sources have names, which copies of them cannot have."
         return Blocker(code=BlockerCode.REPLAY_INPUT_UNKNOWN, says=says)
     if facts.skipped_before:
         says = (
             "An earlier recovery let a source begin at another position, so its log does not tell which rows were "
-            "processed. Choose full-refresh."
+            "processed."
         )
         return Blocker(code=BlockerCode.REPLAY_INPUT_UNKNOWN, says=says)
     if any(starts.is_moved(s) for s in facts.sources if s.position.offset_json is not None):
@@ -247,7 +249,7 @@ def _findings(facts: Facts, start: PlannedStart) -> tuple[Finding, ...]:
     if WINDOWED in (facts.new_code.operators or ()) and not _same_windows(facts):
         at = format_time(facts.checkpoint.closed_ms or 0)
         says = f"Nothing is counted twice as long as the code cuts its windows as before: those up to {at} are written."
-        do = "If their length or their start was changed, choose full-refresh."
+        do = f"If their length or their start was changed, {sources.say_all_again(facts)}."
         findings.append(Finding("SAME_WINDOWS", Severity.WARNING, says, do))
     return tuple(findings)
 
@@ -265,4 +267,6 @@ def _older_rows(facts: Facts) -> Finding:
         says = "Earlier rows stay as the old code joined them; matches that it did not write do not come now."
     else:
         says = "Earlier rows stay as the old code computed them."
-    return Finding("OLDER_ROWS_STAY", Severity.INFO, says, "To change them too, choose full-refresh.")
+    return Finding(
+        "OLDER_ROWS_STAY", Severity.INFO, says, f"To change them too, {sources.say_all_again(facts)}."
+    )

@@ -132,7 +132,7 @@ def _stateful(facts: Facts) -> Blocker | None:
     return Blocker(
         code=BlockerCode.CODE_KEEPS_STATE,
         says=f"The code has {common.names(facts.new_code.operators)}, and its state of an earlier batch is not put "
-        "back in this version. Choose full-refresh.",
+        f"back in this version. To read everything again, {sources.say_all_again(facts)}.",
     )
 
 

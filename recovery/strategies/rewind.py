@@ -87,13 +87,13 @@ def _pointless(facts: Facts) -> Blocker | None:
         return Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code has the {common.names(operators)} step that the checkpoint holds state for. If it is the "
-            f"old code, choose revert; if its steps changed within, {sources.all_again(facts)}.",
+            f"old code, choose revert; if its steps changed within, {sources.say_all_again(facts)}.",
         )
     if any(name in WINDOWED for name in operators) and not facts.checkpoint.closed_ms:
         return Blocker(
             code=BlockerCode.NO_WATERMARK,
             says="The checkpoint has no watermark, so nothing shows which windows are written already, and they would "
-            f"be written again. To write them all again, {sources.all_again(facts)}.",
+            f"be written again. To write them all again, {sources.say_all_again(facts)}.",
         )
     return None
 
@@ -249,7 +249,7 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
 
 def _rehearsal(facts: Facts) -> tuple[Finding, ...]:
     """What the rehearsal could not tell, and what became of the rows that came late in it."""
-    do = f"Compare the table with its input afterwards, or {sources.all_again(facts)}."
+    do = f"Compare the table with its input afterwards, or {sources.say_all_again(facts)}."
     if not _told(facts):
         why = facts.counts.rehearsed_why or "The code was not rehearsed over this input."
         says = f"The forecast is not exact. {why}"
@@ -267,7 +267,7 @@ def _same_windows(facts: Facts) -> tuple[Finding, ...]:
         return ()
     at = format_time(facts.checkpoint.closed_ms or 0)
     says = f"Nothing is counted twice as long as the code cuts its windows as before: those up to {at} are written."
-    do = f"If their length or their start was changed, {sources.all_again(facts)}."
+    do = f"If their length or their start was changed, {sources.say_all_again(facts)}."
     return (Finding("SAME_WINDOWS", Severity.WARNING, says, do),)
 
 

@@ -259,9 +259,12 @@ def nothing(why: str) -> RowAmount:
     return RowAmount(rows=0, bound=Bound.EXACT, why=why)
 
 
-def all_again(facts: Facts) -> str:
-    """The way out that reads everything again, as the end of a sentence: nothing empties the table of a program."""
-    return "move table and checkpoint away together by hand" if facts.is_plain else "choose full-refresh"
+def say_all_again(facts: Facts) -> str:
+    """The way out that reads everything again, as the end of a sentence: nothing empties the table of a program, and a
+    full refresh of a shared table starts each of its flows over."""
+    if facts.is_plain:
+        return "move table and checkpoint away together by hand"
+    return "start all flows of the table over together by hand" if facts.writers else "choose full-refresh"
 
 
 def _unmet(source: SourceFacts) -> Blocker | None:
@@ -280,7 +283,7 @@ def _unreachable(source: SourceFacts, facts: Facts) -> Blocker | None:
     return Blocker(
         code=BlockerCode.INPUT_GONE,
         says=f"{name_of(source)} cannot be read on from there. {reach.why}{size} Choose a start behind that "
-        f"(continue), or {all_again(facts)}.",
+        f"(continue), or {say_all_again(facts)}.",
     )
 
 

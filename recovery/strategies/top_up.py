@@ -67,7 +67,7 @@ UNMET: Final[corrections.Words] = {
     UnmetRequirement.SHARED_TABLE: (
         BlockerCode.TOP_UP_SHARED_TABLE,
         "{writers} writes the same table, so a key that is there may be that of another flow's row. Add the rows by "
-        "hand, or choose full-refresh.",
+        "hand.",
     ),
     UnmetRequirement.BATCH_UNSETTLED: (
         BlockerCode.BATCH_UNSETTLED,

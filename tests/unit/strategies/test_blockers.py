@@ -163,3 +163,24 @@ def test_the_reset_of_a_plain_program_is_two_renames_and_that_of_a_flow_a_new_ve
 def test_a_plain_program_s_criteria_name_no_pipeline() -> None:
     watched = nothing_else_changed(ExpectedOthers(), World().evidence(others_before={}, others_after={}))
     assert (watched.ok, OF_PIPELINES.search(watched.why)) == (True, None)
+
+
+KEEPS_STATE = CodeFacts({"/p/q.py": WITH}, ("stateStoreSave",), sources=({"path": "/in"},))
+OWN_STATE = CodeFacts({"/p/q.py": WITH}, ("flatMapGroupsWithState",), sources=({"path": "/in"},))
+REFRESH_BLOCKED = {
+    "a plain program": {"is_plain": True},
+    "a table that another flow writes too": {"writers": ("other_flow",)},
+}
+
+
+@pytest.mark.parametrize("why", REFRESH_BLOCKED)
+@pytest.mark.parametrize(
+    "code", [facts().new_code, KEEPS_STATE, OWN_STATE], ids=["no state", "windows", "own"]
+)
+def test_no_option_sends_to_a_full_refresh_that_cannot_run(why: str, code: CodeFacts) -> None:
+    judged = stored(facts(**REFRESH_BLOCKED[why], new_code=code, code=code))
+    assert judged["full-refresh"].blocker is not None
+    texts = {
+        name: [*(f.do for f in o.findings), o.blocker.says if o.blocker else ""] for name, o in judged.items()
+    }
+    assert not {name for name, says in texts.items() if "full-refresh" in " ".join(says)}
