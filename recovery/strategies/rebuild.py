@@ -20,7 +20,7 @@ from recovery.sinks.kinds import PlannedStart
 from recovery.sources.comparing import count_noun, format_time
 from recovery.sources.replaying import GapCode
 from recovery.strategies import common, late, mapped, repeats, sinks, sources, starts, state_rows
-from recovery.strategies.base import CodeFacts, Facts, OutputMode
+from recovery.strategies.base import Facts, OutputMode
 from recovery.strategies.seeding import build_seeded_option
 
 STATE: Final = "rebuild"
