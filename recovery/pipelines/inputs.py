@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from recovery import encryption
 from recovery.audit import cleansing
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused
 from recovery.models import Flow, FlowInput
 from recovery.models.listed import hold_pipelines
@@ -39,37 +40,36 @@ NOT_SEEN: Final[Mapping[str, Any]] = {
 }
 
 
-def note_sources(
-    flow: Flow, described: Sequence[Mapping[str, Any]], *, table: str = "", code: str = ""
-) -> None:
-    """Keep where a flow reads from: `Study.sources`, in plan order. `table`: where its own table is. `code`: digest
+def note_sources(flow: Flow, readers: Sequence[SourceReader], *, table: str = "", code: str = "") -> None:
+    """Keep where a flow reads from: its `readers`, in plan order. `table`: where its own table is. `code`: digest
     of the code that was studied (`fingerprints.digest_of_code`).
 
-    Call it with the code that wrote the checkpoint. Nothing described is no news: the code could not be analysed.
+    Call it with the code that wrote the checkpoint. No readers are no news: the code could not be analysed.
     """
-    if not described:
+    if not readers:
         return
     now = timezone.now()
     with transaction.atomic():
         hold_pipelines([flow.pipeline_id])
         held = {row.index: row for row in FlowInput.objects.select_for_update().filter(flow=flow)}
-        for index, one in enumerate(described):
-            _note(flow, index, one, table, held.get(index), now)
-        FlowInput.objects.filter(flow=flow, index__gte=len(described)).delete()
+        for index, reader in enumerate(readers):
+            _note(flow, index, reader, table, held.get(index), now)
+        FlowInput.objects.filter(flow=flow, index__gte=len(readers)).delete()
         Flow.objects.filter(pk=flow.pk).update(code_digest=code, code_seen_at=now, code_problem="")
 
 
 def _note(
-    flow: Flow, index: int, told: Mapping[str, Any], table: str, row: FlowInput | None, now: datetime
+    flow: Flow, index: int, reader: SourceReader, table: str, row: FlowInput | None, now: datetime
 ) -> None:
-    new = json.loads(json.dumps({name: told.get(name) for name in KEPT}, default=str))
+    stored = {name: getattr(reader, name) for name in KEPT}
+    new = SourceReader(**stored)
     values: dict[str, Any] = {"table": table[:1000], "noted_at": now}
-    old = _reader(row) if row else None
+    old = _read_kept(row) if row else None
     if row is None or old != new:
         values |= {
-            "kind": registry.kind_of_format(str(new["format"] or "")),
-            "place": place_of(new)[:500],
-            "reader": encryption.encrypted(json.dumps(new), PURPOSE),
+            "kind": registry.kind_of_format(new.format),
+            "place": describe_place(new)[:500],
+            "reader": encryption.encrypted(json.dumps(stored), PURPOSE),
             **NOT_SEEN,
         }
         if old is not None and _servers(old) != _servers(new):
@@ -77,35 +77,30 @@ def _note(
     FlowInput.objects.update_or_create(flow=flow, index=index, defaults=values)
 
 
-def _reader(row: FlowInput) -> dict[str, Any] | None:
-    """None: it was encrypted under a key that no one has any more."""
+def _read_kept(row: FlowInput) -> SourceReader | None:
+    """None: it was encrypted under a key that no one has any more, or is none."""
     try:
-        return reader_of(row)
-    except Refused:
+        return read_reader(row)
+    except (Refused, ValueError):
         return None
 
 
-def reader_of(row: FlowInput) -> dict[str, Any]:
-    """{format, path, options, location} as the code has it, secrets included. Raises Refused under another key."""
-    reader: dict[str, Any] = json.loads(encryption.decrypted(row.reader, PURPOSE))
-    return reader
+def read_reader(row: FlowInput) -> SourceReader:
+    """The reader as the code has it, secrets included. Raises Refused under another key."""
+    return SourceReader.from_stored(json.loads(encryption.decrypted(row.reader, PURPOSE)))
 
 
-def _told(reader: Mapping[str, Any]) -> dict[str, str]:
-    return {str(name).lower(): str(value) for name, value in (reader.get("options") or {}).items()}
+def _servers(reader: SourceReader) -> str:
+    return reader.lower_options.get("kafka.bootstrap.servers", "")
 
 
-def _servers(reader: Mapping[str, Any]) -> str:
-    return _told(reader).get("kafka.bootstrap.servers", "")
-
-
-def place_of(reader: Mapping[str, Any]) -> str:
+def describe_place(reader: SourceReader) -> str:
     """Where a reader reads from, for people: topics and servers, a table, a path. Never a password."""
-    location = _told(reader)
-    topics = next((location[n] for n in ("subscribe", "subscribepattern", "assign") if n in location), "")
+    options = reader.lower_options
+    topics = next((options[n] for n in ("subscribe", "subscribepattern", "assign") if n in options), "")
     if topics:
         return cleansing.cleanse_text(f"{topics} at {_servers(reader) or 'unknown servers'}")
-    return cleansing.cleanse_text(str(reader.get("path") or reader.get("location") or "unknown place"))
+    return cleansing.cleanse_text(reader.path or reader.location or "unknown place")
 
 
 def all_noted_ids(flow: Flow) -> dict[str, dict[str, str]]:

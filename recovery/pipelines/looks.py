@@ -128,7 +128,7 @@ def _seen(flow: Flow, row: FlowInput, told: SourceProgress | str, now: datetime)
     }
     ids = Topics(row, told.offset_json)
     try:
-        input_after = unread.count_unread(told, inputs.reader_of(row), noted=ids.noted)
+        input_after = unread.count_unread(told, inputs.read_reader(row), noted=ids.noted)
     except RepriseError as problem:
         return {**values, "problem": cleansing.cleanse_text(problem.sentence)}
     except Malformed as problem:

@@ -8,6 +8,7 @@ from recovery.contracts.amounts import Amount
 from recovery.contracts.choices import StartChoice as StartChoice
 from recovery.contracts.positions import PartMove as PartMove
 from recovery.contracts.positions import Precision as Precision
+from recovery.contracts.readers import NO_READER, ReaderOptions, SourceReader
 
 if TYPE_CHECKING:
     from recovery.sources.input_ranges import InputRange
@@ -177,7 +178,7 @@ class SourceFacts:
     gone: tuple[str, ...] = ()
     max_files_per_trigger: int | None = None
     #: reader options that decide the listing
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: ReaderOptions = field(default_factory=dict)
     #: unread files that Spark skips (maxFileAge, fileNameOnly)
     ignored: tuple[InputFile, ...] = ()
     #: the position that a person chose, with its cost; None: the committed one
@@ -194,8 +195,8 @@ class SourceFacts:
     facts: Any = None
     #: why the real system could not answer
     problem: str | None = None
-    #: {format, path, options, location} of the reader in the code
-    described: Mapping[str, Any] = field(default_factory=dict)
+    #: how the code reads it
+    reader: SourceReader = NO_READER
 
     @property
     def begins(self) -> str | None:
@@ -223,7 +224,7 @@ class SourceKind(Protocol):
 
     def compare_positions(self, before: str | None, after: str | None) -> tuple[PartChange, ...]: ...
 
-    def find_empty_start(self, options: Mapping[str, Any], facts: Any) -> EmptyStart: ...
+    def find_empty_start(self, options: ReaderOptions, facts: Any) -> EmptyStart: ...
 
 
 class PositionedSource(SourceKind, Protocol[F_contra]):

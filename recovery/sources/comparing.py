@@ -1,10 +1,10 @@
 """What all kinds of source say alike: how parts moved, what a candidate costs, which wish was meant. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from recovery.contracts.amounts import Amount
+from recovery.contracts.readers import ReaderOptions
 from recovery.errors import Refused
 from recovery.sources.base import Distance, EmptyStart, PartChange, PartMove, PositionPart, StartChoice
 
@@ -48,12 +48,12 @@ def by_equality(before: str | None, after: str | None) -> PartMove:
     return PartMove.SAME if before == after else PartMove.UNCLEAR
 
 
-def find_empty_start(options: Mapping[str, Any], facts: object) -> EmptyStart:
+def find_empty_start(options: ReaderOptions, facts: object) -> EmptyStart:
     """`SourceKind.find_empty_start` of a kind whose empty start is not known here."""
     return EmptyStart(None, None, "Where a stream with an empty checkpoint would begin is not known here.")
 
 
-def option_of(options: Mapping[str, Any], name: str) -> str | None:
+def option_of(options: ReaderOptions, name: str) -> str | None:
     """A reader's option by name, as Spark reads it: the case does not matter."""
     return next((str(v) for k, v in options.items() if k.lower() == name.lower()), None)
 

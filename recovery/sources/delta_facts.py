@@ -12,6 +12,7 @@ from typing import Any
 from recovery.checkpoints.deltalog import Action, added_file
 from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.contracts.amounts import Amount, Bound
+from recovery.contracts.readers import ReaderOptions
 from recovery.sources.base import Distance
 
 BASE = -100  # before everything of a version; format 1 writes it as -1
@@ -94,7 +95,7 @@ class DeltaReadOptions:
         return tuple(name for name, is_set in given.items() if is_set)
 
     @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> "DeltaReadOptions":
+    def from_options(cls, options: ReaderOptions) -> "DeltaReadOptions":
         """Options as the code gives them, in any case."""
         lower = {k.lower(): str(v) for k, v in options.items()}
 

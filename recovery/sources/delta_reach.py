@@ -7,9 +7,9 @@ deletedFileRetentionDuration after its removal).
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from recovery.contracts.readers import ReaderOptions
 from recovery.sources.base import Distance, EmptyStart, SourceRetention
 from recovery.sources.delta_facts import (
     DataFile,
@@ -191,7 +191,7 @@ def _retention_end(offset: DeltaOffset, facts: DeltaFacts) -> int | None:
     return min(ends, default=None)
 
 
-def find_empty_start(options: Mapping[str, Any], facts: DeltaFacts | None) -> EmptyStart:
+def find_empty_start(options: ReaderOptions, facts: DeltaFacts | None) -> EmptyStart:
     """By `startingVersion`; without one the table as it is now, and what is committed after."""
     if facts is None:
         return EmptyStart(None, None, "The table was not asked, so it is not known what it still has.")

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from recovery.checkpoints import formats
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Amount, Bound
+from recovery.contracts.readers import ReaderOptions
 from recovery.sources.base import Distance, InputFile
 from recovery.sources.comparing import count_noun
 
@@ -79,7 +79,7 @@ def facts_of(
     *,
     asked_ms: int = 0,
     rows: Mapping[str, int] | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: ReaderOptions | None = None,
 ) -> FileSourceFacts:
     """Facts from a source's progress (its log is read again here) and what is there now. Raises Unreachable."""
     lower = _lower_options(options or {})
@@ -95,7 +95,7 @@ def facts_of(
     )
 
 
-def max_age_ms(options: Mapping[str, Any]) -> int:
+def max_age_ms(options: ReaderOptions) -> int:
     """How much older than the newest file a file may be and still be read, by the reader's options.
 
     Source: FileStreamOptions (maxFileAge), JavaUtils.timeStringAs (its units; ms without one), FileStreamSource (with
@@ -108,12 +108,12 @@ def max_age_ms(options: Mapping[str, Any]) -> int:
     return int(int(match[1]) * AGE_MS[match[2] or "ms"]) if match else MAX_FILE_AGE_MS
 
 
-def latest_first(options: Mapping[str, Any]) -> bool:
+def latest_first(options: ReaderOptions) -> bool:
     """Whether the reader takes the newest files first."""
     return _lower_options(options).get("latestfirst") == "true"
 
 
-def _lower_options(options: Mapping[str, Any]) -> dict[str, str]:
+def _lower_options(options: ReaderOptions) -> dict[str, str]:
     return {name.lower(): str(value).strip().lower() for name, value in options.items()}
 
 

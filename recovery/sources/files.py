@@ -12,11 +12,11 @@ So a position between two files of one entry, or beyond the log, is one only tog
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Amount, Bound
+from recovery.contracts.readers import ReaderOptions
 from recovery.sources.base import (
     Distance,
     EmptyStart,
@@ -140,7 +140,7 @@ def find_position(wanted: StartChoice, committed: str | None, facts: FileSourceF
     return find_file_position(wanted, committed, facts)
 
 
-def find_empty_start(options: Mapping[str, Any], facts: FileSourceFacts | None) -> EmptyStart:
+def find_empty_start(options: ReaderOptions, facts: FileSourceFacts | None) -> EmptyStart:
     """Every file that is there is read, whatever its age; those that were read and are gone are not."""
     if facts is None or facts.listing is None:
         return EmptyStart(
@@ -240,7 +240,7 @@ def source_facts(
     *,
     location: str,
     max_files_per_trigger: int | None,
-    options: Mapping[str, Any] | None = None,
+    options: ReaderOptions | None = None,
 ) -> SourceFacts:
     """Facts of one source from its progress and what is there now (in listing order).
 

@@ -6,12 +6,13 @@ was read. A stream reads what `append` snapshots added, passes over `replace` (c
 `delete` unless set to skip them. No start is computed here: a seed needs `sources/<i>/offsets/0` too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.contracts.amounts import Amount, Bound
+from recovery.contracts.readers import ReaderOptions
 from recovery.sources.base import Distance, PartChange, PartMove, PositionPart, SourceRetention
 from recovery.sources.comparing import NOTHING_READ, ZERO, compare_parts, count_noun, format_time, option_of
 from recovery.sources.comparing import find_empty_start as find_empty_start
@@ -172,7 +173,7 @@ def _present_reach(facts: IcebergSourceFacts, index: int) -> SourceRetention:
     )
 
 
-def list_skipped_kinds(options: Mapping[str, Any]) -> frozenset[str]:
+def list_skipped_kinds(options: ReaderOptions) -> frozenset[str]:
     """The kinds of snapshots that a reader with these options passes over instead of failing (`Facts.skips`)."""
     values = {name: option_of(options, f"streaming-skip-{name}-snapshots") or "" for name in FAILS}
     return frozenset(name for name, value in values.items() if value.strip().lower() == "true")

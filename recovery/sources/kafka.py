@@ -5,11 +5,11 @@ KafkaOffsetReaderAdmin (which partitions, `startingOffsets`), KafkaMicroBatchStr
 earliest offset).
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 from dataclasses import replace
-from typing import Any
 
 from recovery.contracts.amounts import Amount
+from recovery.contracts.readers import ReaderOptions
 from recovery.sources.base import (
     Distance,
     EmptyStart,
@@ -282,7 +282,7 @@ def find_position(wanted: StartChoice, committed: str | None, facts: KafkaFacts)
     )
 
 
-def find_empty_start(options: Mapping[str, Any], facts: KafkaFacts | None) -> EmptyStart:
+def find_empty_start(options: ReaderOptions, facts: KafkaFacts | None) -> EmptyStart:
     """By `startingOffsets`, which is `latest` for a stream that names none (KafkaSourceProvider)."""
     if option_of(options, "startingTimestamp") or option_of(options, "startingOffsetsByTimestamp"):
         return EmptyStart(

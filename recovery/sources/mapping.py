@@ -7,14 +7,14 @@ are certain; all else a person confirms.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from recovery.checkpoints.formats import Malformed, object_of
 from recovery.checkpoints.report import SourceProgress
 from recovery.checkpoints.uris import canonical_uri, decode_uri
 from recovery.contracts.positions import Certainty as Certainty
+from recovery.contracts.readers import SourceReader
 from recovery.sources import registry
 from recovery.sources.base import Distance
 from recovery.sources.comparing import count_noun, option_of
@@ -106,24 +106,20 @@ def old_source(progress: SourceProgress, *, unread: Distance | None = None) -> O
     return OldSource(key, progress.kind, progress.offset_json, frozenset(places), progress.name, unread)
 
 
-def new_source(index: int, described: Mapping[str, Any]) -> NewSource:
-    """A source as the code describes it ({format, path, options, location}): its kind, and where it reads.
+def new_source(index: int, reader: SourceReader) -> NewSource:
+    """A source as the code reads it: its kind, and where it reads.
 
     A Delta table is known by `table_id`, where someone has read it: a checkpoint knows it by that alone.
     """
-    kind = registry.kind_of_format(str(described.get("format") or "parquet"))
-    options = described.get("options") or {}
+    kind = registry.kind_of_format(reader.format or "parquet")
     if kind != "kafka":
-        places = {
-            str(p)
-            for p in (described.get("table_id") or described.get("location") or described.get("path"),)
-            if p
-        }
-    elif assigned := option_of(options, "assign"):
+        place = reader.table_id or reader.location or reader.path
+        places = {place} if place else set()
+    elif assigned := option_of(reader.options, "assign"):
         places = set(_parse_assigned_topics(assigned))
     else:
-        places = {t.strip() for t in (option_of(options, "subscribe") or "").split(",") if t.strip()}
-    return NewSource(str(index), kind, frozenset(places), described.get("name"))
+        places = {t.strip() for t in (option_of(reader.options, "subscribe") or "").split(",") if t.strip()}
+    return NewSource(str(index), kind, frozenset(places), reader.name)
 
 
 def _parse_assigned_topics(assigned: str) -> list[str]:

@@ -6,12 +6,13 @@ PythonMicroBatchStream (the author's own JSON, which Spark compares as text). Kn
 Auto Loader, Kinesis, Pub/Sub.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from recovery.checkpoints.formats import Malformed, json_of, number_of, object_of
 from recovery.checkpoints.positions import kinesis_shards
+from recovery.contracts.readers import ReaderOptions
 from recovery.sources import comparing
 from recovery.sources.base import EmptyStart, PartChange, PartMove, PositionPart, SourceRetention
 from recovery.sources.comparing import (
@@ -66,7 +67,7 @@ class UnaskedSource:
         self.list_parts(offset_json)
         return self.reach
 
-    def find_empty_start(self, options: Mapping[str, Any], facts: object) -> EmptyStart:
+    def find_empty_start(self, options: ReaderOptions, facts: object) -> EmptyStart:
         return comparing.find_empty_start(options, facts)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused
 from recovery.spark import (
     comparable,
@@ -88,7 +89,7 @@ def _describe_flow(spark: Any, flow: CodeFlow) -> Study:
     facts_of_files = ("_metadata",) if explained.file_facts(flow.text) else ()
     return Study(
         operators=tuple(flow.operators),
-        sources=tuple(flow.sources),
+        sources=_list_readers(flow),
         sink=flow.sink,
         dedupe=None if flow.dedupe is None else tuple(flow.dedupe),
         columns=tuple(flow.columns),
@@ -103,6 +104,10 @@ def _describe_flow(spark: Any, flow: CodeFlow) -> Study:
         watermarked=explained.has_watermark(flow.text),
         absent=flow.absent,
     )
+
+
+def _list_readers(flow: CodeFlow) -> tuple[SourceReader, ...]:
+    return tuple(SourceReader(**source) for source in flow.sources)
 
 
 def _count_rows(
@@ -291,7 +296,12 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
         measure = replace(measure, problem=f"The rows could not be compared: {flow.says(error)}")
     whole = _compare_whole(flow, request["whole"], now, request.get("key")) if request.get("whole") else None
     changed = misread.find_misread_columns(spark, request, place)
-    return replace(measure, sources=tuple(flow.sources), whole=whole, misread=tuple(changed))
+    return replace(
+        measure,
+        sources=_list_readers(flow),
+        whole=whole,
+        misread=tuple(changed),
+    )
 
 
 def count_table(spark: Any, name: str, files: Sequence[str] | None) -> TableRowCount:

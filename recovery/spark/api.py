@@ -23,6 +23,7 @@ from recovery.contracts.measured import (
     Text,
     WholeComparison,
 )
+from recovery.contracts.readers import SourceReader
 from recovery.errors import NotFound
 from recovery.spark import scratch
 from recovery.spark.asking import Answers, checked, sent
@@ -154,9 +155,7 @@ class Study:
     `operators` outermost first by the names in a checkpoint's `_metadata`; None: the code cannot be
     analysed (`problem` says why). `sources` in the order of Spark's offset log. `rows`, `distinct`
     (different keys), `repeats` (rows whose key the table holds) and `fresh` (different keys that the
-    table does not hold) by label. `notes` are facts that are no problem. A source is {format, path, options, schema,
-    location}; of a table by name `format` is its provider, `path` and `table` its name, `location` where the catalog
-    says it is. Options may hold passwords: they are for asking the source, and go into no plan and on no page.
+    table does not hold) by label. `notes` are facts that are no problem.
     `sink`: what the code declares with `create_sink` as the flow's target, {name, format, options}, the options as
     secret as those of a source; None: a table, or not known, as the code cannot be analysed.
     `computed`: those of the columns that the code computes (`explained.computed_columns`).
@@ -179,7 +178,7 @@ class Study:
     """
 
     operators: tuple[Text, ...] | None = None
-    sources: tuple[Mapping[str, Any], ...] = ()
+    sources: tuple[SourceReader, ...] = ()
     sink: Mapping[str, Any] | None = None
     dedupe: tuple[Text, ...] | None = None
     columns: tuple[Text, ...] = ()
@@ -378,7 +377,7 @@ class Measure:
     samples: Mapping[Text, Sample] = field(default_factory=dict)
     problem: Text | None = None
     notes: tuple[Text, ...] = ()
-    sources: tuple[Mapping[str, Any], ...] = ()
+    sources: tuple[SourceReader, ...] = ()
     whole: WholeComparison | None = None
     bounded: tuple[BudgetBound, ...] = ()
     problem_code: Text = ""

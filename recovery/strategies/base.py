@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, StateOperator
 from recovery.contracts.measured import NOTHING_ABSENT, AbsentInputs, TableMisfit
 from recovery.contracts.option import Blocker
+from recovery.contracts.readers import SourceReader
 from recovery.sinks.base import SinkReport
 from recovery.sinks.earlier import EarlierTable
 from recovery.sources.base import Distance, SourceFacts
@@ -79,7 +79,7 @@ class CodeFacts:
     operators: tuple[str, ...] | None
     problem: str | None = None
     problem_code: str = ""  # of `spark.api.Study`
-    sources: tuple[Mapping[str, Any], ...] = ()  # {format, path, options} in plan order
+    sources: tuple[SourceReader, ...] = ()  # in plan order
     key: tuple[str, ...] = ()  # columns by which rows are told apart; () = the whole row
     key_from: str = "the whole row"  # who says so, in words
     key_kind: KeyKind = KeyKind.WHOLE_ROW

@@ -1,8 +1,7 @@
 """Sources of the checkpoint and of the new code that are not one to one: who goes on as whom, and what is left open."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.table_progress import reconcile_report
@@ -34,11 +33,11 @@ def one_to_one(facts: Facts) -> bool:
 
 def propose_mapping(facts: Facts) -> MappingProposal | None:
     """Who continues whom; None where they are one to one, or nothing can be proposed."""
-    if one_to_one(facts) or not all(_told(s) for s in facts.new_code.sources):
+    if one_to_one(facts) or not all(reader.is_shown for reader in facts.new_code.sources):
         return None
     held = reconcile_report(facts.checkpoint).sources
     old = [mapping.old_source(s, unread=facts.unread_of.get(s.index)) for s in held]
-    new = [mapping.new_source(n, told) for n, told in enumerate(facts.new_code.sources)]
+    new = [mapping.new_source(n, reader) for n, reader in enumerate(facts.new_code.sources)]
     return mapping.propose_mapping(old, new)
 
 
@@ -156,8 +155,3 @@ def _open(facts: Facts, proposal: MappingProposal) -> tuple[str, ...]:
 def _questions(proposal: MappingProposal, left: Sequence[str]) -> list[str]:
     asked = [p.confirm for p in proposal.pairs if f"{p.old}->{p.new}" in left]
     return [*asked, *(d.says for d in proposal.dropped if f"{d.old}->" in left)]
-
-
-def _told(source: Mapping[str, Any]) -> bool:
-    """Whether the code says of what kind a source is, or where it reads."""
-    return bool(source.get("format") or source.get("path") or source.get("location"))

@@ -102,7 +102,7 @@ def _fresh(source: SourceFacts) -> EmptyStart:
         source.position.kind == files.KIND and source.facts is None
     ):  # its lists are told without asking anybody
         return EmptyStart(True, not source.gone, "Every file that is there is read.")
-    options = source.options or source.described.get("options") or {}
+    options = source.options or source.reader.options
     return registry.source_kind_of(source.position.kind).find_empty_start(options, source.facts)
 
 

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -15,6 +14,7 @@ from recovery.checkpoints.held import HeldState, held_states
 from recovery.checkpoints.repair import WITHIN_STATE_FILES, RepairPlan, damage_to_repair
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.checkpoints.table_progress import reconcile_report, stand_at_beginning
+from recovery.contracts.readers import SourceReader
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
@@ -22,7 +22,6 @@ from recovery.pipelines.inputs import note_sources
 from recovery.sinks import foreach_batch
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import SourceFacts, StartChoice
-from recovery.sources.live import file_source_facts
 from recovery.sources.live.replaying import measure_processed
 from recovery.spark.api import (
     FROM_CODE,
@@ -407,32 +406,32 @@ def _preview_repair(snapshot: FlowSnapshot, known: Study, old_known: Study | Non
     found = damage_to_repair(snapshot.checkpoint)
     if not found or any(f.code == "TOO_MANY_FILES" for f in found):
         return None
-    described = known.sources or (old_known.sources if old_known else ())
+    readers = known.sources or (old_known.sources if old_known else ())
     return repairing.preview_repair(
         snapshot.checkpoint_place,
         table=snapshot.table_place,
         sink=snapshot.sink,
         query_id=str(uuid.uuid4()),
         operators=(old_known.operators if old_known else None) or known.operators or (),
-        inputs=[(file_source_facts.place_of(d), d.get("options") or {}) for d in described],
+        inputs=[(reader.place, reader.options) for reader in readers],
         deep=any(f.code in WITHIN_STATE_FILES for f in found),
     )
 
 
 def _read_inputs(
     snapshot: FlowSnapshot,
-    described: Sequence[Mapping[str, Any]],
+    readers: Sequence[SourceReader],
     repair: RepairPlan | None,
     wishes: Mapping[str, StartChoice] | None,
 ) -> inputs.Inputs:
-    """Each source beside the place a code reads it from, which is told in `described`.
+    """Each source beside the place a code reads it from, by its `readers`.
 
     Where damage can be repaired, the repaired logs tell what was read.
     """
     report = repair.after if repair is not None and repair.complete else snapshot.checkpoint
     # reconciled: what the table holds is not read anew
     standing = stand_at_beginning(reconcile_report(report))
-    return inputs.inputs_of(standing, described, wishes=wishes, noted=snapshot.noted)
+    return inputs.inputs_of(standing, readers, wishes=wishes, noted=snapshot.noted)
 
 
 def _read_old_inputs(

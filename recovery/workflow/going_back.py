@@ -9,6 +9,7 @@ from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.checkpoints.transplant import plan_rollback
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.option import Blocker, BlockerCode
+from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Step
@@ -143,7 +144,7 @@ class LaterInput:
 
 
 def read_later(
-    snapshot: "FlowSnapshot", sources: tuple[SourceFacts, ...], described: Sequence[Mapping[str, object]]
+    snapshot: "FlowSnapshot", sources: tuple[SourceFacts, ...], readers: Sequence[SourceReader]
 ) -> LaterInput:
     """What the later batches read. `sources`: as they stood after the batch; `snapshot` has them as they are now."""
     now: CheckpointReport = snapshot.checkpoint
@@ -159,7 +160,7 @@ def read_later(
             gone += [path for path in later if path not in there]
             changed = changed or any(path in there and there[path] != ms for path, ms in later.items())
             continue
-        reader = described[n] if n < len(described) else {}
+        reader = readers[n] if n < len(readers) else NO_READER
         start, noted = source.position.offset_json, snapshot.noted.get(str(held.index))
         part = probe.range_between(reader, held.kind, start, held.offset_json, noted=noted)
         if part is None:

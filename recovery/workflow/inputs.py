@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
 from recovery.sources import delta, file_facts, files, mapping, registry
@@ -13,8 +14,8 @@ from recovery.sources.base import InputFile, SourceFacts, StartChoice
 from recovery.sources.delta_facts import DeltaFacts
 from recovery.sources.input_ranges import InputRange
 from recovery.sources.live import delta as live_delta
-from recovery.sources.live import file_source_facts, probe
 from recovery.sources.live import files as live_files
+from recovery.sources.live import probe
 
 LABELS = ("processed", "waiting", "everything", "reread", "skipped")
 RECORD_BYTES = 1000  # what a record of Kafka is taken for, where a limit in bytes has to be kept
@@ -51,7 +52,7 @@ class CountRequest:
 
 def inputs_of(
     report: CheckpointReport,
-    described: Sequence[Mapping[str, Any]],
+    readers: Sequence[SourceReader],
     *,
     wishes: Mapping[str, StartChoice] | None = None,
     noted: Mapping[str, Mapping[str, str]] | None = None,
@@ -59,17 +60,17 @@ def inputs_of(
     """Every source, looked at. `wishes` by the index of the source, `noted` (ids of Kafka topics) by that of the
     checkpoint's source, both as text.
 
-    Where the code could not be analysed (`described` empty) the checkpoint's own sources are told, without a place.
+    Where the code could not be analysed (`readers` empty) the checkpoint's own sources are told, without a place.
     Raises Refused for a wish about a source that there is not, Unreachable for input files that cannot be listed.
     """
     wanted = dict(wishes or {})
-    paired = match_sources(report, described)
+    paired = match_sources(report, readers)
     if strange := sorted(set(wanted) - {str(n) for n in range(len(paired))}):
         raise Refused(f"There is no source {', '.join(strange)}; the code has {len(paired)}, counted from 0.")
     found = tuple(
         probe.probe_source(
             progress,
-            described[n] if n < len(described) else {},
+            readers[n] if n < len(readers) else NO_READER,
             wanted=wanted.get(str(n)),
             noted=(noted or {}).get(str(old)),
         )
@@ -88,37 +89,34 @@ def _unreadable(report: CheckpointReport) -> bool:
 
 
 def identify_tables(
-    described: Sequence[Mapping[str, Any]], held: Sequence[SourceProgress]
-) -> tuple[Mapping[str, Any], ...]:
+    readers: Sequence[SourceReader], held: Sequence[SourceProgress]
+) -> tuple[SourceReader, ...]:
     """The sources of the code, of Delta tables with `table_id`: the one thing by which a checkpoint knows its tables.
 
     Not asked where there is one source on each side: there is nothing to tell apart.
     """
-    if len(described) < 2 and len(held) < 2:
-        return tuple(described)
-    return tuple({**told, "table_id": _table_id(told)} if _is_delta(told) else told for told in described)
+    if len(readers) < 2 and len(held) < 2:
+        return tuple(readers)
+    return tuple(_identify_table(reader) for reader in readers)
 
 
-def _is_delta(told: Mapping[str, Any]) -> bool:
-    return registry.kind_of_format(str(told.get("format") or "parquet")) == delta.KIND
-
-
-def _table_id(told: Mapping[str, Any]) -> str | None:
-    place = file_source_facts.place_of(told)
-    return live_delta.table_id(place) if place else None
+def _identify_table(reader: SourceReader) -> SourceReader:
+    if registry.kind_of_format(reader.format or "parquet") != delta.KIND:
+        return reader
+    return replace(reader, table_id=live_delta.table_id(reader.place) if reader.place else None)
 
 
 def match_sources(
-    report: CheckpointReport, described: Sequence[Mapping[str, Any]]
+    report: CheckpointReport, readers: Sequence[SourceReader]
 ) -> list[tuple[int | None, SourceProgress]]:
     """For each source of the code: the checkpoint's source that it goes on as, and its progress under the new index.
 
     By their order, as Spark takes them, unless their number, kinds or places differ or a certain pair says otherwise.
     """
     held = list(report.sources)
-    if not described:
+    if not readers:
         return [(s.index, s) for s in held]
-    new = [mapping.new_source(n, told) for n, told in enumerate(described)]
+    new = [mapping.new_source(n, reader) for n, reader in enumerate(readers)]
     old = [mapping.old_source(s) for s in held]
     proposal = mapping.propose_mapping(old, new)
     keys = {s.name or str(s.index): s for s in held}

@@ -1,9 +1,9 @@
 """Where the code of now reads from, with the options of its readers: they may be secret."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
+from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.spark.api import study
 from recovery.workflow.flow_snapshot import NO_COUNTS, FlowSnapshot, request_for
 
@@ -17,19 +17,19 @@ class Readers:
 
     def __init__(self, snapshot: Callable[[], FlowSnapshot]) -> None:
         self._snapshot = snapshot
-        self._told: tuple[Mapping[str, Any], ...] = ()
+        self._told: tuple[SourceReader, ...] = ()
 
-    def note(self, told: tuple[Mapping[str, Any], ...]) -> None:
+    def note(self, told: tuple[SourceReader, ...]) -> None:
         """What another answer of Spark tells of the readers of the same code: it need not be asked again."""
         self._told = told
 
     @cached_property
-    def all(self) -> tuple[Mapping[str, Any], ...]:
+    def all(self) -> tuple[SourceReader, ...]:
         """Every reader in plan order; none where the code could not be analysed."""
         snapshot = self._snapshot()
         return self._told or study(request_for(snapshot, snapshot.code, NO_COUNTS, ())).sources
 
-    def of(self, number: str) -> Mapping[str, Any]:
-        """The reader of a source, by its index as text: {format, path, options, location}; {} where there is none."""
+    def of(self, number: str) -> SourceReader:
+        """The reader of a source, by its index as text; NO_READER where there is none."""
         known = number.isdigit() and int(number) < len(self.all)
-        return self.all[int(number)] if known else {}
+        return self.all[int(number)] if known else NO_READER

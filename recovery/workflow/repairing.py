@@ -1,10 +1,10 @@
 """What is known beside a damaged checkpoint: the table's log, the inputs that lie there, the code's operators."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from recovery.checkpoints.repair import KnownFacts, ListedInput, RepairPlan, plan_repair
 from recovery.checkpoints.uris import encode_uri
+from recovery.contracts.readers import ReaderOptions
 from recovery.sinks.base import SinkReport
 from recovery.sources.live.files import list_files
 
@@ -16,7 +16,7 @@ def preview_repair(
     sink: SinkReport,
     query_id: str | None,
     operators: Sequence[str],
-    inputs: Sequence[tuple[str | None, Mapping[str, Any]]],
+    inputs: Sequence[tuple[str | None, ReaderOptions]],
     deep: bool = False,
 ) -> RepairPlan:
     """The repair of the flow's newest version. `query_id`: taken where the old one is lost; None: none is known.
@@ -38,7 +38,7 @@ def preview_repair(
     return plan_repair(place, known, sink=table or None, deep=deep)
 
 
-def _listed(location: str | None, reader_options: Mapping[str, Any]) -> ListedInput | None:
+def _listed(location: str | None, reader_options: ReaderOptions) -> ListedInput | None:
     """None: what a batch takes is not known (place not known, or batches are cut by bytes)."""
     options = {str(k).lower(): v for k, v in reader_options.items()}
     if not location or "maxbytespertrigger" in options:

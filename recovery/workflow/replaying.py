@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from recovery.checkpoints.report import CheckpointReport
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused
 from recovery.sources.live.replaying import measure_processed
 from recovery.sources.replaying import ProcessedInput
@@ -60,13 +61,13 @@ def _by_batch(facts: Facts, told: Study) -> int | None:
 
 def processed_until(
     report: CheckpointReport,
-    described: Sequence[Mapping[str, object]],
+    readers: Sequence[SourceReader],
     noted: Mapping[str, Mapping[str, str]],
 ) -> ProcessedInput:
-    """What was processed up to the last committed batch of `report`, by readers as `described`. Raises Refused where
+    """What was processed up to the last committed batch of `report`, by these `readers`. Raises Refused where
     it cannot be replayed, Unreachable for input files that cannot be listed."""
-    told = inputs.identify_tables(described, report.sources)
-    held = measure_processed(inputs.inputs_of(report, told, noted=noted).sources)
+    identified = inputs.identify_tables(readers, report.sources)
+    held = measure_processed(inputs.inputs_of(report, identified, noted=noted).sources)
     if held.gaps:
         raise Refused(
             f"What was processed cannot be replayed: {held.gaps[0].says} The checkpoint was left alone.",

@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from recovery.contracts.readers import NO_READER
 from recovery.models import Flow, FlowInput, Person, Pipeline, Workspace
 from recovery.people.roles import Role
 from recovery.pipelines import inputs
@@ -110,7 +111,7 @@ def failed_flow(of: Pipeline | None = None, **values: Any) -> Flow:
 
 def source(of: Flow, index: int = 0, **values: Any) -> FlowInput:
     """One source of a flow, and what a look at it two minutes ago saw: a topic of which 120 records wait."""
-    inputs.note_sources(of, [{}] * max(index + 1, FlowInput.objects.filter(flow=of).count()))
+    inputs.note_sources(of, [NO_READER] * max(index + 1, FlowInput.objects.filter(flow=of).count()))
     given = {
         "kind": "kafka",
         "place": "orders at broker-1.corp.example:9092",

@@ -98,12 +98,10 @@ class Flow:
 
     def told(self, source: Any) -> str:
         """The same of what a study says."""
-        if source["format"] == "kafka":
-            return {self.words["TOPIC"]: "topic", self.words["OTHER"]: "other"}[
-                source["options"]["subscribe"]
-            ]
-        if source["format"] == "delta":
-            return "named" if source["path"] == self.words["NAME"] else "table"
+        if source.format == "kafka":
+            return {self.words["TOPIC"]: "topic", self.words["OTHER"]: "other"}[source.options["subscribe"]]
+        if source.format == "delta":
+            return "named" if source.path == self.words["NAME"] else "table"
         return "files"
 
 
@@ -143,10 +141,10 @@ def test_sources_stand_in_the_order_of_the_offset_log(flow: Flow, case: str) -> 
 
 def test_a_delta_table_by_name_tells_where_it_lies(flow: Flow) -> None:
     (source,) = flow.bare.look(flow.code("named")).sources
-    assert (source["format"], source["path"]) == ("delta", flow.words["NAME"])
-    assert source["location"].endswith(f"/warehouse/{flow.words['NAME']}")
+    assert (source.format, source.path) == ("delta", flow.words["NAME"])
+    assert source.location.endswith(f"/warehouse/{flow.words['NAME']}")
     (source,) = flow.bare.look(flow.code("table")).sources
-    assert source["location"] == source["path"] == f"{flow.bare.folder}/table"
+    assert source.location == source.path == f"{flow.bare.folder}/table"
 
 
 def slice_between(before: str, after: str, location: str) -> InputRange:
@@ -179,7 +177,7 @@ def test_every_batch_of_a_stream_is_yielded_again_by_the_slices_between_its_offs
         entries = [json.loads(x) for x in log.read_text().splitlines()[1:]] if log.exists() else []
         sets[label] = tuple(e["path"] for e in entries)
         slices[label] = {
-            str(i): slice_between(held[i], lines[i], sources[i]["location"]).as_dict()
+            str(i): slice_between(held[i], lines[i], sources[i].location).as_dict()
             for i in (0, 2, 3)
             if lines[i] not in ("-", held[i])
         }

@@ -82,7 +82,7 @@ def test_a_flow_yields_exactly_the_records_of_a_slice(
     assert values(found, bare, "unnamed", bare_session) == []
     assert found.columns == ("value", "topic", "partition", "offset")
     (source,) = found.sources
-    assert (source["format"], source["path"], source["location"]) == ("kafka", None, None)
+    assert (source.format, source.path, source.location) == ("kafka", None, None)
 
 
 @pytest.mark.parametrize("empty", [True, False])
@@ -137,7 +137,7 @@ def test_two_topics_and_files_are_counted_together_by_label(
     )
     found = bare.look(code, sets={"all": (uri,)}, slices=slices, by_file=True)
     assert found.problem is None
-    assert [s["format"] for s in found.sources] == ["kafka", "json", "kafka"]
+    assert [s.format for s in found.sources] == ["kafka", "json", "kafka"]
     assert found.rows == {"all": 4, "one": 1, "listed": 1}
     assert found.by_file == {}
     assert found.notes == ("Not every source of this flow is files, so there is no count by file.",)
@@ -167,7 +167,7 @@ def test_no_sentence_holds_what_an_option_holds(
     assert found.problem
     told = [found.problem, *found.notes]
     assert not [text for text in told for value in (SECRET, "u-x", *BROKEN[case].values()) if value in text]
-    assert found.sources[0]["options"]["kafka.sasl.jaas.config"] == login
+    assert found.sources[0].options["kafka.sasl.jaas.config"] == login
 
 
 def test_a_source_that_nothing_can_read_again_is_said(bare: Room) -> None:

@@ -30,7 +30,7 @@ def test_a_simple_flow_has_no_state_and_one_source(room: Room) -> None:
     assert found.problem is None
     assert found.operators == ()
     assert found.columns == ("id", "kind", "amount")
-    assert [(s["format"], s["path"]) for s in found.sources] == [("json", f"{room.folder}/in/a")]
+    assert [(s.format, s.path) for s in found.sources] == [("json", f"{room.folder}/in/a")]
     assert (found.key, found.key_from) == ((), "the whole row")
 
 
@@ -115,7 +115,7 @@ def test_a_flow_is_found_however_it_is_defined(room: Room, case: str) -> None:
     files = (room.put("a/1.json", row(1), row(2)), room.put("a/2.json", row(3)))
     found = room.study(code, flow=flow, sets={"all": files, "one": files[1:], "none": ()})
     assert found.problem is None
-    assert [s["path"] for s in found.sources] == [f"{room.folder}/in/a"]
+    assert [s.path for s in found.sources] == [f"{room.folder}/in/a"]
     assert found.rows == {"all": 3, "one": 1, "none": 0}
 
 
@@ -133,8 +133,8 @@ def test_the_sources_of_a_union_come_in_the_order_of_the_plan(room: Room) -> Non
     second = room.put("a/1.csv", "id,kind,amount", "7,y,1.5", "8,y,2.5", "9,y,3.5")
     found = room.look(UNION, sets={"both": (first, second), "b": (first,), "a": (second,)}, by_file=True)
     assert found.problem is None
-    assert [(s["format"], Path(s["path"]).name) for s in found.sources] == [("json", "b"), ("csv", "*.csv")]
-    assert found.sources[0]["options"] == {"maxFilesPerTrigger": "1"}
+    assert [(s.format, Path(s.path).name) for s in found.sources] == [("json", "b"), ("csv", "*.csv")]
+    assert found.sources[0].options == {"maxFilesPerTrigger": "1"}
     assert found.rows == {"both": 5, "b": 2, "a": 3}
     assert found.by_file == {first: 2, second: 3}
 
@@ -446,8 +446,8 @@ def t():
 """
     found = room.study(code, sets={"all": (*read_by_text, room.put("a/1.json", row(1)))})
     assert (found.problem, found.operators) == (None, ())
-    assert found.sources[0]["table"] == READ_BY_TEXT
-    assert found.sources[0]["format"] == "parquet"
+    assert found.sources[0].table == READ_BY_TEXT
+    assert found.sources[0].format == "parquet"
     assert len(found.sources) == (2 if case.startswith("beside") else 1)
     assert dict(found.rows) == {"all": rows}
 
@@ -489,7 +489,7 @@ def test_the_rows_of_a_flow_of_a_sql_file_are_counted(
     text, flow = IN_SQL[case]
     found = study(in_sql(room.request("", sets={"all": read_by_text}, flow=flow), text))
     assert (found.problem, found.operators, found.columns) == (None, (), ("id", "kind"))
-    assert [s["table"] for s in found.sources] == [READ_BY_TEXT]
+    assert [s.table for s in found.sources] == [READ_BY_TEXT]
     assert dict(found.rows) == {"all": 1}
 
 
@@ -575,6 +575,6 @@ def test_a_plain_program_is_understood_and_changes_nothing(bare: Room, case: str
         assert found.operators is None
         return
     assert (found.problem, found.operators, found.dedupe) == (None, ("dedupe",), ("id",))
-    assert [source["path"] for source in found.sources] == [f"{bare.folder}/in/a"]
+    assert [source.path for source in found.sources] == [f"{bare.folder}/in/a"]
     assert found.sink is not None
     assert found.sink["options"]["path"] == f"{bare.folder}/in/out"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts.readers import SourceReader
 from recovery.models import Flow, FlowInput, Message
 from recovery.pipelines import inputs, looks, retention
 from recovery.pipelines.retention import RetentionState
@@ -26,7 +27,7 @@ def reading(kafka: KafkaBroker, tmp_path: Path) -> Callable[..., Flow]:
     def make(topic: str, offset: int, **options: str) -> Flow:
         flow = flow_at(tmp_path, f'{{"{topic}":{{"0":{offset}}}}}', state="stopped")
         told = {"kafka.bootstrap.servers": kafka.address, "subscribe": topic, **options}
-        inputs.note_sources(flow, [{"format": "kafka", "path": None, "options": told}])
+        inputs.note_sources(flow, [SourceReader("kafka", options=told)])
         return flow
 
     return make
@@ -123,7 +124,7 @@ def test_a_topic_that_is_gone_is_said_and_brokers_that_do_not_answer_take_nothin
     away = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.sasl.mechanism": "PLAIN",
             "kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.jaas.config": "org.apache.kafka.common.security."
             f'plain.PlainLoginModule required username="u" password="{password}";'}  # fmt: skip
-    inputs.note_sources(flow, [{"format": "kafka", "options": {"subscribe": "leaving", **away}}])
+    inputs.note_sources(flow, [SourceReader("kafka", options={"subscribe": "leaving", **away})])
     row = looked(flow)
 
     assert row.problem.startswith("Kafka at 127.0.0.1:1 cannot be asked: it does not answer")

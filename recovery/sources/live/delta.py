@@ -15,6 +15,7 @@ from recovery.checkpoints import deltalog
 from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, reaching
+from recovery.contracts.readers import ReaderOptions
 from recovery.errors import InputMissing, Refused, RepriseError, Unreachable
 from recovery.sources.delta_facts import (
     DataFile,
@@ -39,7 +40,7 @@ def read_table(
     location: str,
     *,
     offsets: Sequence[str | None],
-    options: Mapping[str, Any],
+    options: ReaderOptions,
     now_ms: int | None = None,
     known: DeltaFacts | None = None,
     look: bool = True,
@@ -106,7 +107,7 @@ def _read_facts(
     table: Store,
     log: deltalog.DeltaLog,
     offsets: Sequence[str | None],
-    options: Mapping[str, Any],
+    options: ReaderOptions,
     now_ms: int | None,
     known: DeltaFacts | None,
     look: bool,

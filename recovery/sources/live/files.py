@@ -5,12 +5,12 @@ Source: FileStreamSource.fetchAllFiles, InMemoryFileIndex, PartitioningAwareFile
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.storage import DirectoryEntry, Store, reaching
 from recovery.checkpoints.uris import canonical_uri, decode_uri
+from recovery.contracts.readers import ReaderOptions
 from recovery.errors import InputMissing, Unreachable
 from recovery.linear import Linear
 from recovery.sources.base import InputFile
@@ -20,7 +20,7 @@ GLOB = re.compile(r"[{}\[\]*?\\]")
 PARTITION = re.compile(r"[^=/]+=[^/]*")
 
 
-def list_files(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
+def list_files(location: str, *, options: ReaderOptions) -> tuple[InputFile, ...]:
     """Files under a directory, a file or a Hadoop glob, in listing order.
 
     Options (any case): `recursiveFileLookup`, `pathGlobFilter`. Raises Unreachable when the storage fails or

@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
+from recovery.contracts.readers import ReaderOptions
 from recovery.errors import Unreachable
 from recovery.sources.comparing import option_of
 from recovery.sources.kafka_facts import (
@@ -48,7 +49,7 @@ REASONS = {
 
 
 def read_topic_facts(
-    options: Mapping[str, Any],
+    options: ReaderOptions,
     *,
     positions: Sequence[str | None] = (),
     times: Sequence[int] = (),

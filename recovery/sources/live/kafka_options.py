@@ -12,6 +12,7 @@ from typing import Any
 from confluent_kafka import IsolationLevel
 
 from recovery.checkpoints.formats import Malformed, object_of
+from recovery.contracts.readers import ReaderOptions
 from recovery.errors import Refused
 from recovery.linear import Linear
 
@@ -57,7 +58,7 @@ class KafkaReader:
         return {t: self.only(t) for t in sorted({*self.topics, *self.assigned} - known.keys())}
 
 
-def reader_of(options: Mapping[str, Any]) -> KafkaReader:
+def reader_of(options: ReaderOptions) -> KafkaReader:
     """The reader that these options make. Raises Refused where one is missing, or cannot be followed here."""
     lower = {str(key).lower(): str(value) for key, value in options.items()}
     given = {key.removeprefix("kafka."): value for key, value in lower.items() if key.startswith("kafka.")}

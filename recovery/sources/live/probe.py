@@ -11,6 +11,7 @@ from typing import Any
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceProgress
 from recovery.checkpoints.uris import decode_uri
+from recovery.contracts.readers import ReaderOptions, SourceReader
 from recovery.errors import Refused, RepriseError
 from recovery.sources import delta, file_facts, files, input_ranges, kafka, kept, registry, unasked
 from recovery.sources.base import (
@@ -26,7 +27,7 @@ from recovery.sources.input_ranges import InputRange
 from recovery.sources.live import delta as live_delta
 from recovery.sources.live import file_source_facts
 from recovery.sources.live import kafka as live_kafka
-from recovery.sources.live.file_source_facts import NO_PLACE, end_of, known_place, options_of, place_of
+from recovery.sources.live.file_source_facts import NO_PLACE, end_of, require_place
 
 
 @dataclass(frozen=True)
@@ -34,33 +35,33 @@ class ProbeRequest:
     """One question about a source: the arguments of `probe_source`."""
 
     progress: SourceProgress
-    described: Mapping[str, Any]
+    reader: SourceReader
     wanted: StartChoice | None
     noted: Mapping[str, str] | None
 
 
 def probe_source(
     progress: SourceProgress,
-    described: Mapping[str, Any],
+    reader: SourceReader,
     *,
     wanted: StartChoice | None = None,
     noted: Mapping[str, str] | None = None,
 ) -> SourceFacts:
-    """The source `progress` of a checkpoint, read as `described` ({format, path, options, location}) by the code.
+    """The source `progress` of a checkpoint, read by the code through `reader`.
 
     `wanted`: a start that someone wishes. `noted`: ids of Kafka topics as they were seen before. Raises Unreachable
     for input files that cannot be listed, as Spark would; what else cannot be asked is in `problem`, and a wish that
     cannot be met too.
     """
     ask = ASK.get(progress.kind, _facts_without_probe)
-    facts = replace(ask(ProbeRequest(progress, described, wanted, noted)), described=dict(described))
+    facts = replace(ask(ProbeRequest(progress, reader, wanted, noted)), reader=reader)
     if wanted is not None and facts.start is None and facts.problem is None:
         return replace(facts, problem=f"A start cannot be chosen for a source of kind {progress.kind}.")
     return facts
 
 
 def range_between(
-    described: Mapping[str, Any],
+    reader: SourceReader,
     kind: str,
     start: str | None,
     end: str | None,
@@ -72,16 +73,16 @@ def range_between(
     `noted`: ids of the Kafka topics that the positions are of.
     """
     try:
-        facts = _read_facts(described, kind, [start, end], noted)
+        facts = _read_facts(reader, kind, [start, end], noted)
         return SLICED[kind](start, end, facts) if facts else None
     except (RepriseError, Malformed):
         return None
 
 
-def latest_position(described: Mapping[str, Any], kind: str, committed: str | None) -> str | None:
+def latest_position(reader: SourceReader, kind: str, committed: str | None) -> str | None:
     """The position behind everything that a source has now; None: not known."""
     try:
-        facts = _read_facts(described, kind, [committed])
+        facts = _read_facts(reader, kind, [committed])
         return end_of(registry.POSITIONED[kind], committed, facts) if facts else None
     except (RepriseError, Malformed):
         return None
@@ -101,7 +102,7 @@ def keeps_all(facts: SourceFacts, before: str | None) -> bool:
             return kept.by_kafka(before, committed, known_facts)
         if kind != delta.KIND or known_facts.earliest > 0 or known_facts.latest >= MOST_COMMITS:
             return False
-        place, options = known_place(facts.described), options_of(facts.described)
+        place, options = require_place(facts.reader), facts.reader.options
         every = live_delta.read_table(
             place, offsets=(), options=options, known=known_facts, look=False, since=0
         )
@@ -110,10 +111,10 @@ def keeps_all(facts: SourceFacts, before: str | None) -> bool:
         return False
 
 
-def list_remade_topics(described: Mapping[str, Any], noted: Mapping[str, str]) -> tuple[str, ...]:
+def list_remade_topics(reader: SourceReader, noted: Mapping[str, str]) -> tuple[str, ...]:
     """Kafka topics that are not there any more with the id that was noted; () where that is not known."""
     try:
-        facts = _read_facts(described, kafka.KIND, (), noted) if noted else None
+        facts = _read_facts(reader, kafka.KIND, (), noted) if noted else None
     except RepriseError:
         return ()
     return tuple(t for t in noted if facts and (t not in facts.topics or facts.remade(t)))
@@ -126,28 +127,28 @@ SLICED: Mapping[str, Callable[..., InputRange | None]] = {
 
 
 def _read_facts(
-    described: Mapping[str, Any],
+    reader: SourceReader,
     kind: str,
     positions: Sequence[str | None],
     noted: Mapping[str, str] | None = None,
 ) -> Any:
     """The facts of positions, without a record counted or a file looked for; None for kinds that are not asked."""
-    options = options_of(described)
+    options = reader.options
     if kind == kafka.KIND:
         return live_kafka.read_topic_facts(options, positions=positions, noted=noted, count_up_to=0)
     if kind == delta.KIND:
-        return live_delta.read_table(known_place(described), offsets=positions, options=options, look=False)
+        return live_delta.read_table(require_place(reader), offsets=positions, options=options, look=False)
     return None
 
 
 def _probe_files(asked: ProbeRequest) -> SourceFacts:
-    progress, described = asked.progress, asked.described
-    options, listed = options_of(described), file_source_facts.list_source_files(described)
-    held = file_source_facts.facts_of_files(progress, described, listed)
+    progress, reader = asked.progress, asked.reader
+    options, listed = reader.options, file_source_facts.list_source_files(reader)
+    held = file_source_facts.facts_of_files(progress, reader, listed)
     facts = files.source_facts(
         progress,
         listed or (),
-        location=place_of(described) or "unknown place",
+        location=reader.place or "unknown place",
         max_files_per_trigger=integer_option(options, "maxFilesPerTrigger"),
         options=options,
     )
@@ -196,7 +197,7 @@ def _with_file_start(
 
 
 def _probe_kafka(asked: ProbeRequest) -> SourceFacts:
-    committed, wanted, options = asked.progress.offset_json, asked.wanted, options_of(asked.described)
+    committed, wanted, options = asked.progress.offset_json, asked.wanted, asked.reader.options
     if not options:
         return _facts_without_probe(asked, NO_PLACE)
     times = wanted.times if wanted else ()
@@ -236,7 +237,7 @@ def _probe_kafka(asked: ProbeRequest) -> SourceFacts:
 
 def _probe_delta(asked: ProbeRequest) -> SourceFacts:
     committed, wanted = asked.progress.offset_json, asked.wanted
-    options, place = options_of(asked.described), known_place(asked.described)
+    options, place = asked.reader.options, require_place(asked.reader)
     table = live_delta.read_table(place, offsets=[committed], options=options)
     start, problem = _try_request(lambda w: delta.find_position(w, committed, table), wanted)
     fresh = table.fresh()
@@ -317,7 +318,7 @@ def _facts_from_module(
 
 def _facts_without_probe(asked: ProbeRequest, problem: str | None = None) -> SourceFacts:
     """A source whose system no one can ask, or could not: its offset line is kept as it is."""
-    progress, described = asked.progress, asked.described
+    progress, reader = asked.progress, asked.reader
     kind = registry.source_kind_of(progress.kind)
     try:
         label = kind.label_position(progress.offset_json)
@@ -332,7 +333,7 @@ def _facts_without_probe(asked: ProbeRequest, problem: str | None = None) -> Sou
             precision=Precision.UNKNOWN,
             reachable=None,
         ),
-        location=str(described.get("location") or described.get("path") or "unknown place"),
+        location=reader.location or reader.path or "unknown place",
         problem=problem,
     )
 
@@ -373,7 +374,7 @@ def _try_request(
         return None, f"That is no position of this source: {problem.why}."
 
 
-def integer_option(options: Mapping[str, Any], name: str) -> int | None:
+def integer_option(options: ReaderOptions, name: str) -> int | None:
     """An option by name, as Spark reads it: the case does not matter."""
     value = next((v for k, v in options.items() if k.lower() == name.lower()), None)
     return int(value) if value is not None and str(value).isdigit() else None

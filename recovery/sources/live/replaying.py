@@ -8,7 +8,7 @@ from recovery.sources.base import SourceFacts
 from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
 from recovery.sources.input_ranges import InputRange
 from recovery.sources.live import delta as live_delta
-from recovery.sources.live.file_source_facts import known_place, options_of
+from recovery.sources.live.file_source_facts import require_place
 from recovery.sources.live.probe import MOST_COMMITS
 from recovery.sources.replaying import GapCode, ProcessedInput, ReplayGap, processed_files, processed_versions
 
@@ -47,7 +47,7 @@ def _of_delta(
     if known.latest >= MOST_COMMITS:
         says = f"Source {index}: its table has more than {MOST_COMMITS:,} commits, which are not opened for this."
         return ReplayGap(index, GapCode.UNKNOWN, says), None
-    place, options = known_place(source.described), options_of(source.described)
+    place, options = require_place(source.reader), source.reader.options
     first = DeltaOffset(known.table_id, 0).as_json()  # from there on its files are looked for
     try:
         every = live_delta.read_table(place, offsets=[first], options=options, known=known, since=0)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from recovery.checkpoints.report import SourceProgress
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused
 from recovery.sources import delta, file_facts, files, iceberg, kafka, registry, unasked
 from recovery.sources.base import Distance, PositionedSource, SourceRetention
@@ -18,7 +19,7 @@ from recovery.sources.live import delta as live_delta
 from recovery.sources.live import file_source_facts
 from recovery.sources.live import iceberg as live_iceberg
 from recovery.sources.live import kafka as live_kafka
-from recovery.sources.live.file_source_facts import end_of, known_place, options_of
+from recovery.sources.live.file_source_facts import end_of, require_place
 
 COUNT_UP_TO: Final = 10_000  # records of Kafka that are read to be counted; more are estimated
 HELD_TABLES: Final = 16  # whose commits this process remembers
@@ -37,28 +38,25 @@ class UnreadInput:
 
 
 def count_unread(
-    progress: SourceProgress, described: Mapping[str, Any], *, noted: Callable[[Ids], Ids] = dict
+    progress: SourceProgress, reader: SourceReader, *, noted: Callable[[Ids], Ids] = dict
 ) -> UnreadInput:
-    """What follows the committed position of a source that the code reads as `described` ({format, path, options,
-    location}).
+    """What follows the committed position of a source that the code reads through `reader`.
 
     `noted`: from the ids that topics have now to those that the position is meant for. Raises Unreachable and Refused
     where the system behind the source cannot be asked, Malformed for a position that is none.
     """
     ask = ASK.get(progress.kind)
     if ask is not None:
-        return ask(progress, described, noted)
+        return ask(progress, reader, noted)
     kind = registry.UNASKED.get(progress.kind, unasked.UNKNOWN)
     return UnreadInput(kind.judge_reach(progress.offset_json))
 
 
 def _count_unread_files(
-    progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
+    progress: SourceProgress, reader: SourceReader, noted: Callable[[Ids], Ids]
 ) -> UnreadInput:
-    known_place(described)
-    facts = file_source_facts.facts_of_files(
-        progress, described, file_source_facts.list_source_files(described)
-    )
+    require_place(reader)
+    facts = file_source_facts.facts_of_files(progress, reader, file_source_facts.list_source_files(reader))
     at_entry = file_facts.log_entry_of(progress.offset_json)
     read = facts.read_at(-1 if at_entry is None else at_entry)
     waits = file_facts.list_unread(read, facts, planned=True).new
@@ -69,21 +67,21 @@ def _count_unread_files(
 
 
 def _count_unread_records(
-    progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
+    progress: SourceProgress, reader: SourceReader, noted: Callable[[Ids], Ids]
 ) -> UnreadInput:
     position = progress.offset_json
-    asked = live_kafka.read_topic_facts(options_of(described), positions=[position], count_up_to=COUNT_UP_TO)
+    asked = live_kafka.read_topic_facts(reader.options, positions=[position], count_up_to=COUNT_UP_TO)
     ids = {name: topic.topic_id for name, topic in asked.topics.items() if topic.topic_id}
     facts = replace(asked, noted=dict(noted(ids)))
     return UnreadInput(kafka.judge_reach(position, facts), _to_the_end(kafka, position, facts), ids)
 
 
 def _count_unread_versions(
-    progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
+    progress: SourceProgress, reader: SourceReader, noted: Callable[[Ids], Ids]
 ) -> UnreadInput:
-    position, place = progress.offset_json, known_place(described)
+    position, place = progress.offset_json, require_place(reader)
     known = _TABLES.get(place)
-    facts = live_delta.read_table(place, offsets=[position], options=options_of(described), known=known)
+    facts = live_delta.read_table(place, offsets=[position], options=reader.options, known=known)
     _cache_commits(place, facts)
     return UnreadInput(delta.judge_reach(position, facts), _to_the_end(delta, position, facts))
 
@@ -101,10 +99,10 @@ def _cache_commits(place: str, facts: DeltaFacts) -> None:
 
 
 def _count_unread_snapshots(
-    progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
+    progress: SourceProgress, reader: SourceReader, noted: Callable[[Ids], Ids]
 ) -> UnreadInput:
-    position, table = progress.offset_json, live_iceberg.read_table_facts(known_place(described))
-    facts = replace(table, skips=iceberg.list_skipped_kinds(options_of(described)))
+    position, table = progress.offset_json, live_iceberg.read_table_facts(require_place(reader))
+    facts = replace(table, skips=iceberg.list_skipped_kinds(reader.options))
     return UnreadInput(iceberg.judge_reach(position, facts), iceberg.measure_waiting(position, facts))
 
 
@@ -116,7 +114,7 @@ def _to_the_end(kind: PositionedSource[Any], position: str | None, facts: Any) -
         return Distance()
 
 
-Ask = Callable[[SourceProgress, Mapping[str, Any], Callable[[Ids], Ids]], UnreadInput]
+Ask = Callable[[SourceProgress, SourceReader, Callable[[Ids], Ids]], UnreadInput]
 ASK: Final[dict[str, Ask]] = {
     files.KIND: _count_unread_files,
     kafka.KIND: _count_unread_records,

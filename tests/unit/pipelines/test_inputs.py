@@ -1,9 +1,12 @@
 """A flow's sources are kept for later looks: passwords encrypted, topics with the ids that they first had."""
 
+import json
 from typing import Any
 
 import pytest
 
+from recovery import encryption
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused
 from recovery.models import Flow, FlowInput
 from recovery.pipelines import inputs
@@ -15,9 +18,9 @@ PASSWORD = "open-sesame-1234"
 JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{PASSWORD}";'
 
 
-def kafka(**options: str) -> dict[str, Any]:
-    told = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "orders", **options}
-    return {"format": "kafka", "path": None, "options": told, "schema": "not kept"}
+def kafka(**options: str) -> SourceReader:
+    given = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "orders", **options}
+    return SourceReader("kafka", options=given, schema="not kept")
 
 
 def rows(flow: Flow) -> list[FlowInput]:
@@ -27,9 +30,7 @@ def rows(flow: Flow) -> list[FlowInput]:
 def test_a_source_is_noted_in_plan_order_with_its_place_in_peoples_words() -> None:
     flow = f.flow()
 
-    inputs.note_sources(
-        flow, [kafka(), {"format": "json", "path": "/in", "options": {}}], table="file:/warehouse/t"
-    )
+    inputs.note_sources(flow, [kafka(), SourceReader("json", "/in")], table="file:/warehouse/t")
 
     assert [(r.index, r.kind, r.place, r.table) for r in rows(flow)] == [
         (0, "kafka", "orders at broker:9092", "file:/warehouse/t"),
@@ -38,18 +39,18 @@ def test_a_source_is_noted_in_plan_order_with_its_place_in_peoples_words() -> No
 
 
 @pytest.mark.parametrize(
-    ("described", "place"),
+    ("reader", "place"),
     [
         (kafka(), "orders at broker:9092"),
-        ({"format": "kafka", "options": {"subscribePattern": "orders.*"}}, "orders.* at unknown servers"),
-        ({"format": "table", "path": "main.shop.orders", "location": "s3://b/t"}, "main.shop.orders"),
-        ({"format": "delta", "path": None, "location": "s3://b/t"}, "s3://b/t"),
-        ({"format": "delta", "path": "s3://key:open-sesame@b/t"}, "s3://key:(withheld)@b/t"),
-        ({"format": "mine"}, "unknown place"),
+        (SourceReader("kafka", options={"subscribePattern": "orders.*"}), "orders.* at unknown servers"),
+        (SourceReader("table", "main.shop.orders", location="s3://b/t"), "main.shop.orders"),
+        (SourceReader("delta", location="s3://b/t"), "s3://b/t"),
+        (SourceReader("delta", "s3://key:open-sesame@b/t"), "s3://key:(withheld)@b/t"),
+        (SourceReader("mine"), "unknown place"),
     ],
 )
-def test_a_place_names_what_is_read_and_no_password(described: dict[str, Any], place: str) -> None:
-    assert inputs.place_of(described) == place
+def test_a_place_names_what_is_read_and_no_password(reader: SourceReader, place: str) -> None:
+    assert inputs.describe_place(reader) == place
 
 
 def test_a_password_among_the_options_is_in_no_column_but_can_be_used() -> None:
@@ -59,7 +60,7 @@ def test_a_password_among_the_options_is_in_no_column_but_can_be_used() -> None:
 
     (stored,) = FlowInput.objects.values()
     assert PASSWORD not in repr(stored)
-    assert inputs.reader_of(rows(flow)[0])["options"]["kafka.sasl.jaas.config"] == JAAS
+    assert inputs.read_reader(rows(flow)[0]).options["kafka.sasl.jaas.config"] == JAAS
 
 
 def test_what_was_encrypted_under_a_former_secret_key_can_be_read_while_it_is_named(settings: Any) -> None:
@@ -68,9 +69,9 @@ def test_what_was_encrypted_under_a_former_secret_key_can_be_read_while_it_is_na
     former, settings.SECRET_KEY = settings.SECRET_KEY, "another"
 
     with pytest.raises(Refused, match="REPRISE_SECRET_KEY_FALLBACKS"):
-        inputs.reader_of(rows(flow)[0])
+        inputs.read_reader(rows(flow)[0])
     settings.SECRET_KEY_FALLBACKS = [former]
-    assert inputs.reader_of(rows(flow)[0])["format"] == "kafka"
+    assert inputs.read_reader(rows(flow)[0]).format == "kafka"
 
 
 def seen(flow: Flow) -> None:
@@ -119,3 +120,30 @@ def test_a_source_that_the_code_no_longer_has_is_forgotten_and_code_that_cannot_
     inputs.note_sources(flow, [])
 
     assert [r.index for r in rows(flow)] == [0]
+
+
+@pytest.mark.parametrize(
+    ("stored", "is_seen"),
+    [
+        ({"format": "json", "path": "/in", "options": {"a": "1"}, "location": "/in"}, True),
+        ({"format": "json", "path": "/in", "options": None, "location": "/in"}, False),
+        ({"format": 3}, False),
+    ],
+    ids=["as every release stores it", "another reader", "none"],
+)
+def test_a_stored_reader_is_compared_with_that_of_the_code(stored: dict[str, Any], is_seen: bool) -> None:
+    flow = f.flow()
+    reader = SourceReader("json", "/in", {"a": "1"}, schema="id int", location="/in")
+    inputs.note_sources(flow, [reader])
+    seen(flow)
+    FlowInput.objects.filter(flow=flow).update(
+        reader=encryption.encrypted(json.dumps(stored), inputs.PURPOSE)
+    )
+
+    inputs.note_sources(flow, [reader])
+
+    (row,) = rows(flow)
+    assert (row.readable is not None) is is_seen
+    assert json.loads(encryption.decrypted(row.reader, inputs.PURPOSE)) == {
+        "format": "json", "path": "/in", "options": {"a": "1"}, "location": "/in",
+    }  # fmt: skip

@@ -13,6 +13,7 @@ WORK = """
 from threading import Event, Thread
 from django.db import connection, transaction
 from django.utils import timezone
+from recovery.contracts.readers import SourceReader
 from recovery.models import Flow, FlowInput, Listed, Pipeline, Workspace
 from recovery.pipelines import listing
 from recovery.pipelines.inputs import note_sources
@@ -23,7 +24,7 @@ pipeline = Pipeline.objects.create(
     workspace=here, pipeline_id="p", name="p", environment="production", state="IDLE", seen_at=now, judged="ok"
 )
 flow = Flow.objects.create(pipeline=pipeline, name="a.b.c", short="c", state="ok", updated_at=now)
-FILES = {"format": "csv", "path": "/in", "options": {}, "location": "/in"}
+FILES = SourceReader("csv", "/in", location="/in")
 SLOW = {
     "pipeline": lambda: Pipeline.objects.filter(pk=pipeline.pk).update(name="q"),
     "flow": lambda: Flow.objects.filter(pk=flow.pk).update(short="d"),

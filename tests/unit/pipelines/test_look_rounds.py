@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Unreachable
 from recovery.models import Flow, FlowInput
 from recovery.pipelines import inputs, looks, retention, tasks
@@ -22,7 +23,7 @@ from tests.unread import flow_at, judged, looked, stand, told
 
 pytestmark = pytest.mark.django_db
 
-KAFKA = {"format": "kafka", "options": {"kafka.bootstrap.servers": "broker:9092", "subscribe": "orders"}}
+KAFKA = SourceReader("kafka", options={"kafka.bootstrap.servers": "broker:9092", "subscribe": "orders"})
 PASSWORD = "open-sesame-1234"
 
 
@@ -115,16 +116,16 @@ def test_what_was_seen_of_another_position_is_not_kept(
 
 
 @pytest.mark.parametrize(
-    ("described", "says"),
+    ("readers", "says"),
     [
         ([KAFKA, KAFKA], "The checkpoint has 1 sources, the code that was studied last has 2"),
-        ([{"format": "json", "path": "/in"}], "of kind kafka, in the code that was studied last it is of kind files"),
+        ([SourceReader("json", "/in")], "of kind kafka, in the code that was studied last it is of kind files"),
     ],
 )  # fmt: skip
 def test_a_checkpoint_of_other_code_is_not_looked_at_with_these_readers(
-    streaming: Flow, described: list[dict[str, Any]], says: str
+    streaming: Flow, readers: list[SourceReader], says: str
 ) -> None:
-    inputs.note_sources(streaming, described)
+    inputs.note_sources(streaming, readers)
 
     assert says in looked(streaming).problem
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from django.utils import timezone
 
+from recovery.contracts.readers import SourceReader
 from recovery.models import Flow
 from recovery.pipelines import inputs, looks, tasks
 from recovery.pipelines.retention import RetentionState
@@ -34,7 +36,7 @@ def arriving(tmp_path: Path) -> Flow:
         file.write_text("{}\n" * (number + 1))
         at = 1_790_000_000 + number
         os.utime(file, (at, at))
-    inputs.note_sources(flow, [{"format": "json", "path": f"{folder}0", "options": {}}])
+    inputs.note_sources(flow, [SourceReader("json", f"{folder}0")])
     return flow
 
 
@@ -64,7 +66,7 @@ def test_a_file_too_old_for_spark_is_lost_by_the_readers_own_rule(
     arriving.refresh_from_db()
     late = tmp_path / "in0" / "part 000003.json"
     os.utime(late, (1_790_000_000 - 10 * DAY, 1_790_000_000 - 10 * DAY))
-    inputs.note_sources(arriving, [{"format": "json", "path": str(tmp_path / "in0"), "options": options}])
+    inputs.note_sources(arriving, [SourceReader("json", str(tmp_path / "in0"), options)])
 
     row = looked(arriving)
 
@@ -98,7 +100,7 @@ def table(tmp_path: Path) -> Path:
 def reading(tmp_path: Path, table: Path) -> Flow:
     """A flow that has read versions 0 and 1 of that table."""
     flow = flow_at(tmp_path, delta_line(DeltaTable(table).metadata().id, 2), state="failed")
-    inputs.note_sources(flow, [{"format": "delta", "path": str(table), "options": {}}])
+    inputs.note_sources(flow, [SourceReader("delta", str(table))])
     return flow
 
 
@@ -187,11 +189,11 @@ def test_a_position_that_has_moved_on_counts_from_there(reading: Flow, table: Pa
 
 
 def test_a_table_that_is_named_is_looked_for_where_its_files_lie(reading: Flow, table: Path) -> None:
-    named = {"format": "table", "path": "main.shop.orders", "options": {}}
+    named = SourceReader("table", "main.shop.orders")
     inputs.note_sources(reading, [named])
     assert looked(reading).problem == file_source_facts.NO_PLACE
 
-    inputs.note_sources(reading, [{**named, "location": str(table)}])
+    inputs.note_sources(reading, [replace(named, location=str(table))])
 
     row = looked(reading)
     assert (row.kind, row.place, row.unread["rows"]["value"]) == ("delta", "main.shop.orders", 4)
@@ -219,7 +221,7 @@ def history(tmp_path: Path) -> Path:
 def test_an_iceberg_table_says_when_its_snapshot_may_be_expired(history: Path, tmp_path: Path) -> None:
     at = {"version": 1, "snapshot_id": 1, "position": 2, "scan_all_files": False}
     flow = flow_at(tmp_path, json.dumps(at, separators=(",", ":")), state="failed")
-    inputs.note_sources(flow, [{"format": "iceberg", "path": str(history), "options": {}}])
+    inputs.note_sources(flow, [SourceReader("iceberg", str(history))])
 
     row = looked(flow)
 
@@ -229,17 +231,17 @@ def test_an_iceberg_table_says_when_its_snapshot_may_be_expired(history: Path, t
 
 
 @pytest.mark.parametrize(
-    ("line", "described", "says", "expected"),
+    ("line", "kind", "says", "expected"),
     [
-        ("7", {"format": "rate"}, "any second can be made again", RetentionState.SAFE),
-        ('{"mine":7}', {"format": "mine"}, "was not read", RetentionState.UNKNOWN),
+        ("7", "rate", "any second can be made again", RetentionState.SAFE),
+        ('{"mine":7}', "mine", "was not read", RetentionState.UNKNOWN),
     ],
 )
 def test_other_kinds_say_what_they_can(
-    tmp_path: Path, line: str, described: dict[str, str], says: str, expected: RetentionState
+    tmp_path: Path, line: str, kind: str, says: str, expected: RetentionState
 ) -> None:
     flow = flow_at(tmp_path, line)
-    inputs.note_sources(flow, [described])
+    inputs.note_sources(flow, [SourceReader(kind)])
 
     row = looked(flow)
 

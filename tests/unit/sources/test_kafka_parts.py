@@ -7,6 +7,7 @@ import pytest
 
 from recovery.checkpoints.report import SourceProgress
 from recovery.contracts.amounts import Amount
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused
 from recovery.sources import delta, files, kafka, position_requests
 from recovery.sources.base import PartMove, StartChoice
@@ -129,7 +130,7 @@ def test_the_brokers_are_asked_for_every_time_of_the_wish(monkeypatch: pytest.Mo
     monkeypatch.setattr(live_kafka, "read_topic_facts", answer)
     given = wish("0/a-0=time=2026-11-25T12:00:00Z", "0/a-1=time=2026-11-25T13:00:00Z", "0/a-2=8")
     found = probe.probe_source(
-        SourceProgress(0, "kafka", LINE), {"options": {"subscribe": "a"}}, wanted=given
+        SourceProgress(0, "kafka", LINE), SourceReader(options={"subscribe": "a"}), wanted=given
     )
     assert set(asked) == {(NOON, LATER)}
     assert found.begins == '{"a":{"0":11,"1":15,"2":8}}'
@@ -147,7 +148,7 @@ def test_what_lies_between_is_told_of_the_topic_alone_that_the_plan_was_sealed_o
     monkeypatch: pytest.MonkeyPatch, now: str, told: bool
 ) -> None:
     answering(monkeypatch, now)
-    reader, end = {"options": {"subscribe": "a"}}, '{"a":{"0":9,"1":9,"2":9}}'
+    reader, end = SourceReader(options={"subscribe": "a"}), '{"a":{"0":9,"1":9,"2":9}}'
     found = probe.range_between(reader, "kafka", LINE, end, noted={"a": "id-1"})
     assert (found is not None) is told
     assert probe.list_remade_topics(reader, {"a": "id-1", "gone": "id-3"}) == (

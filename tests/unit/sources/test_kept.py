@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import SourceProgress
+from recovery.contracts.readers import SourceReader
 from recovery.sources import kept
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
@@ -107,6 +108,6 @@ def test_what_left_a_table_is_not_known_where_its_log_was_cleaned_or_cannot_be_r
 
 
 def keeps_all(where: Path, before: str | None, **options: str) -> bool:
-    described = {"format": "delta", "path": str(where), "location": None, "options": options}
-    found = probe.probe_source(SourceProgress(0, "delta", line(2), None), described)
+    reader = SourceReader("delta", str(where), options)
+    found = probe.probe_source(SourceProgress(0, "delta", line(2), None), reader)
     return probe.keeps_all(found, before)

@@ -3,12 +3,12 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Amount
+from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.sources.base import StartChoice
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.live import probe
@@ -60,9 +60,7 @@ def test_a_start_of_files_says_which_are_read_again_and_which_never(
     reread: tuple[int, ...],
     skipped: tuple[int, ...],
 ) -> None:
-    found = probe.probe_source(
-        read(folder, 1, 2, 3), {"format": "json", "path": str(folder), "options": {}}, wanted=wanted
-    )
+    found = probe.probe_source(read(folder, 1, 2, 3), SourceReader("json", str(folder)), wanted=wanted)
     spans = found.spans
     assert found.problem is None
     assert tuple(f.path for f in found.waiting) == uri(folder, *waiting)
@@ -87,7 +85,7 @@ def test_the_reach_of_files_is_that_of_the_start(
     (folder / "4.json").unlink()
     found = probe.probe_source(
         replace(read(folder, 1, 2, 3), planned=planned),
-        {"format": "json", "path": str(folder), "options": {}},
+        SourceReader("json", str(folder)),
         wanted=wanted,
     )
     assert found.reach is not None
@@ -117,9 +115,7 @@ def test_a_start_of_delta_says_which_files_are_read_again_and_which_never(
 ) -> None:
     place = delta(tmp_path / "t")
     progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
-    found = probe.probe_source(
-        progress, {"format": "delta", "path": str(place), "options": {}}, wanted=wanted
-    )
+    found = probe.probe_source(progress, SourceReader("delta", str(place)), wanted=wanted)
     assert found.problem is None
     for span, wished in (
         (found.spans.waiting, waiting),
@@ -133,43 +129,43 @@ def test_a_start_of_delta_says_which_files_are_read_again_and_which_never(
 
 
 @pytest.mark.parametrize(
-    ("kind", "line", "told", "says"),
+    ("kind", "line", "reader", "says"),
     [
-        ("delta", DeltaOffset(TABLE, 2).as_json(), {"path": "/nowhere/at/all"}, "no Delta table"),
-        ("delta", DeltaOffset(TABLE, 2).as_json(), {}, "does not show where"),
-        ("kafka", '{"t":{"0":1}}', {}, "does not show where"),
+        ("delta", DeltaOffset(TABLE, 2).as_json(), SourceReader(path="/nowhere/at/all"), "no Delta table"),
+        ("delta", DeltaOffset(TABLE, 2).as_json(), NO_READER, "does not show where"),
+        ("kafka", '{"t":{"0":1}}', NO_READER, "does not show where"),
         (
             "kafka",
             '{"t":{"0":1}}',
-            {
-                "options": {
+            SourceReader(
+                options={
                     "kafka.bootstrap.servers": "localhost:1",
                     "subscribe": "t",
                     "kafka.security.protocol": "SASL_PLAINTEXT",
                     "kafka.sasl.mechanism": "PLAIN",
                     "kafka.sasl.jaas.config": SECRET,
                 }
-            },
+            ),
             "",
         ),
         (
             "kafka",
             '{"t":1}',
-            {"options": {"kafka.bootstrap.servers": "localhost:1", "subscribe": "t"}},
+            SourceReader(options={"kafka.bootstrap.servers": "localhost:1", "subscribe": "t"}),
             "cannot be read",
         ),
     ],
     ids=["no table", "no place", "no options", "broker away", "no position"],
 )
 def test_a_system_that_cannot_be_asked_is_said_without_a_secret(
-    kind: str, line: str, told: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, line: str, reader: SourceReader, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         probe.live_kafka.read_topic_facts,
         "__kwdefaults__",
         {**probe.live_kafka.read_topic_facts.__kwdefaults__, "seconds": 0.5},
     )
-    found = probe.probe_source(SourceProgress(0, kind, line), told)
+    found = probe.probe_source(SourceProgress(0, kind, line), reader)
     assert found.problem
     assert says in found.problem
     assert "hunter2" not in found.problem
@@ -178,7 +174,7 @@ def test_a_system_that_cannot_be_asked_is_said_without_a_secret(
 
 
 def test_a_kind_that_cannot_be_positioned_says_so_to_a_wish() -> None:
-    found = probe.probe_source(SourceProgress(0, "pubsub", "7"), {}, wanted=StartChoice(earliest=True))
+    found = probe.probe_source(SourceProgress(0, "pubsub", "7"), NO_READER, wanted=StartChoice(earliest=True))
     assert found.start is None
     assert found.problem is not None
     assert "pubsub" in found.problem
@@ -187,7 +183,7 @@ def test_a_kind_that_cannot_be_positioned_says_so_to_a_wish() -> None:
 def test_a_wish_that_cannot_be_met_is_a_sentence_and_the_committed_position_stays(tmp_path: Path) -> None:
     place = delta(tmp_path / "t")
     progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
-    found = probe.probe_source(progress, {"path": str(place)}, wanted=StartChoice(version=99))
+    found = probe.probe_source(progress, SourceReader(path=str(place)), wanted=StartChoice(version=99))
     assert found.start is None
     assert found.problem is not None
     assert found.begins == progress.offset_json

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Amount
+from recovery.contracts.readers import SourceReader
 from recovery.sources.base import Distance
 from recovery.sources.mapping import (
     Certainty,
@@ -151,8 +152,8 @@ def test_a_delta_table_is_known_by_its_id_whatever_its_path() -> None:
     """A checkpoint has the id alone, the code a path; who looked at the table there can tell that it is the one."""
     held = [old("0", "delta", "id-a")]
     told = [
-        new_source(0, {"format": "delta", "location": "/b", "table_id": "id-b"}),
-        new_source(1, {"format": "delta", "location": "/a", "table_id": "id-a"}),
+        new_source(0, SourceReader("delta", location="/b", table_id="id-b")),
+        new_source(1, SourceReader("delta", location="/a", table_id="id-a")),
     ]
     found = propose_mapping(held, told)
     assert [(p.old, p.new, p.certainty) for p in found.pairs] == [("0", "1", Certainty.CERTAIN)]

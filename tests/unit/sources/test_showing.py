@@ -10,6 +10,7 @@ from recovery.checkpoints.report import SourceEntry
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.positions import MovedPart, ShownPart, ShownSource
+from recovery.contracts.readers import SourceReader
 from recovery.sources import files, kafka, position_requests, position_view, registry
 from recovery.sources.base import (
     Distance,
@@ -97,7 +98,7 @@ def test_secrets_of_a_reader_are_not_shown() -> None:
         kafka_source(),
         location="jdbc://ada:pass-word@host/orders",
         options={"kafka.sasl.jaas.config": "pass-word"},
-        described={"options": {"kafka.sasl.jaas.config": "pass-word"}},
+        reader=SourceReader(options={"kafka.sasl.jaas.config": "pass-word"}),
         facts={"password": "pass-word"},
     )
     text = json.dumps(codec.to_json(position_view.show_source(told)))

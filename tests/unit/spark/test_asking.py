@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
 from recovery.outbound import parse_allowed
 from recovery.spark import asking
@@ -196,7 +197,11 @@ def test_a_line_on_which_nothing_comes_is_not_waited_for_as_long_as_the_question
     [
         (
             Study,
-            {"operators": ["dedupe"], "columns": ["a"], "sources": [{"options": {"a": "b"}}], "rests_on": []},
+            {
+                "operators": ["dedupe"],
+                "columns": ["a"],
+                "rests_on": [],
+            },
         ),
         (Measure, {"samples": {"missing": [{"a": 1}]}, "whole": {"samples": [{"a": None}], "absent": 0}}),
         (DefinitionMeasure, {"unsure": ["rand"], "rows": 3}),
@@ -238,3 +243,27 @@ def test_a_study_of_another_shape_is_no_study(answer: dict[str, Any]) -> None:
     with pytest.raises(Unreachable) as caught:
         as_study(answer)
     assert caught.value.code == "answer_unreadable"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "kafka",
+        {"format": 3},
+        {"path": "x" * 200_000},
+        {"options": {"x": 3}},
+        {"options": {"x" * 200_000: ""}},
+    ],
+)
+def test_an_answer_of_other_peoples_code_with_a_reader_of_another_shape_is_none(source: object) -> None:
+    with pytest.raises(Unreachable) as caught:
+        as_study({"sources": [source]})
+    assert caught.value.code == "answer_unreadable"
+
+
+def test_a_reader_in_an_answer_is_a_value() -> None:
+    """What a newer release knows of it is left out."""
+    by_name = {"format": "delta", "path": "shop.orders", "table": "shop.orders"}
+    sent_by_spark = {**by_name, "options": {"startingVersion": "3"}, "location": None, "newer": True}
+    reader = SourceReader(**by_name, options={"startingVersion": "3"})
+    assert as_study({"sources": [sent_by_spark]}).sources == (reader,)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress, StateOperator
+from recovery.contracts.readers import SourceReader
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import InputFile, Position, Precision, SourceFacts
 from recovery.strategies.base import CodeFacts, Counts, Facts
@@ -47,8 +48,8 @@ def source(**changes: Any) -> SourceFacts:
 
 
 def facts(**changes: Any) -> Facts:
-    old = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=({"path": "/in"},), key=("customer_id",))
-    new = CodeFacts({"/p/q.py": WITHOUT}, (), sources=({"path": "/in"},))
+    old = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=(SourceReader(path="/in"),), key=("customer_id",))
+    new = CodeFacts({"/p/q.py": WITHOUT}, (), sources=(SourceReader(path="/in"),))
     values: dict[str, Any] = {
         "gathered_at": "2026-11-21T03:14:09+00:00",
         "workspace": "dev",

@@ -6,6 +6,7 @@ from typing import Any
 from recovery.checkpoints.report import SourceProgress, StateOperator
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.option import Option
+from recovery.contracts.readers import SourceReader
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance, Position, Precision, SourceFacts, SourceRetention, StartCandidate
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
@@ -53,9 +54,9 @@ def source(kind: str, **changes: Any) -> SourceFacts:
 
 def stream(kind: str = "kafka", sink: SinkReport | None = None, **changes: Any) -> Facts:
     """One source of that kind; the new code is stateless, the old one dropped repeats."""
-    described = ({"format": kind, "path": None, "options": {}},)
-    new = CodeFacts({"/p/q.py": WITHOUT}, (), sources=described)
-    old = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=described)
+    readers = (SourceReader(kind),)
+    new = CodeFacts({"/p/q.py": WITHOUT}, (), sources=readers)
+    old = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=readers)
     progress = (SourceProgress(0, kind, LINES.get(kind, "?")),)
     made = facts(
         checkpoint=checkpoint(

@@ -7,6 +7,7 @@ import pytest
 
 from recovery.contracts import codec
 from recovery.contracts.option import Option
+from recovery.contracts.readers import SourceReader
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts, KeyKind
 from recovery.strategies.catalogue import judge_all
@@ -14,9 +15,13 @@ from tests.unit.strategies.facts import FILES, WITH, WITHOUT, facts, source
 
 DELTA = SinkReport("delta", "/w/changes", 2, version=7)
 CODE = CodeFacts(
-    {"/p/q.py": WITHOUT}, (), sources=({"path": "/in"},), key=("customer_id",), key_kind=KeyKind.NAMED
+    {"/p/q.py": WITHOUT},
+    (),
+    sources=(SourceReader(path="/in"),),
+    key=("customer_id",),
+    key_kind=KeyKind.NAMED,
 )
-OLD = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=({"path": "/in"},), key=("customer_id",))
+OLD = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=(SourceReader(path="/in"),), key=("customer_id",))
 GONE = source(processed=source().processed[1:], gone=(FILES[0],))
 COUNTS = Counts(
     table=12, processed=9, waiting=8, everything=17, repeats_everything=0, table_keys=12, beyond=3

@@ -13,6 +13,7 @@ from recovery.contracts.criterion_values import ExpectedOthers
 from recovery.contracts.names import StepKind, name_strategy
 from recovery.contracts.option import SETTLED, BlockerCode, Option, SettledBy
 from recovery.contracts.positions import SourceMapping
+from recovery.contracts.readers import SourceReader
 from recovery.strategies.base import CodeFacts, Facts
 from recovery.strategies.catalogue import judge_all, needs_start, settled_later
 from recovery.verification.checks import nothing_else_changed
@@ -52,7 +53,9 @@ def test_a_hard_blocker_is_not_settled_because_sources_are_mapped_too() -> None:
 
 
 def test_code_that_keeps_state_is_settled_by_other_code() -> None:
-    given = facts(new_code=CodeFacts({"/p/q.py": WITH}, ("stateStoreSave",), sources=({"path": "/in"},)))
+    given = facts(
+        new_code=CodeFacts({"/p/q.py": WITH}, ("stateStoreSave",), sources=(SourceReader(path="/in"),))
+    )
     found = stored(given)["continue"]
     assert codec.to_json(found)["blocker"] == {"code": "code_keeps_state", "settled_by": "patch"}
     assert settled_later(found)

@@ -10,6 +10,7 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.effort import Effort
 from recovery.contracts.option import Option
+from recovery.contracts.readers import SourceReader
 from recovery.contracts.steps import PlannedStep
 from recovery.sources.base import Distance
 from recovery.strategies.base import CodeFacts, Facts
@@ -165,7 +166,7 @@ def test_a_sum_with_a_part_that_is_not_known_is_not_known() -> None:
     assert add_amounts([]) == Amount(value=0)
 
 
-CHANGED_CODE = CodeFacts({"/p/q.py": "other"}, ("dedupe",), sources=({"path": "/in"},))
+CHANGED_CODE = CodeFacts({"/p/q.py": "other"}, ("dedupe",), sources=(SourceReader(path="/in"),))
 
 
 def test_a_dropped_state_whose_code_needs_state_again_is_rebuilt_by_a_full_refresh() -> None:

@@ -9,6 +9,7 @@ import pytest
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Amount
 from recovery.contracts.option import Option
+from recovery.contracts.readers import SourceReader
 from recovery.sources.base import InputFile
 from recovery.sources.live import probe, unread
 from recovery.strategies.base import Counts, Facts
@@ -35,9 +36,9 @@ def entries(folder: Path, first: int, **days: float) -> Entries:
 
 
 def about(folder: Path, done: SourceProgress, counts: Counts, **options: str) -> Facts:
-    described = {"format": "json", "path": str(folder), "location": str(folder), "options": options}
+    reader = SourceReader("json", str(folder), options, location=str(folder))
     report = checkpoint(sources=(done,), state_operators=(), last_planned=3 if done.planned else 2)
-    found = probe.probe_source(done, described)
+    found = probe.probe_source(done, reader)
     return replace(facts(), checkpoint=report, sources=(found,), counts=counts, old_counts=counts)
 
 
@@ -142,8 +143,8 @@ def test_a_planned_batch_that_stays_makes_spark_pass_over_older_files(tmp_path: 
     assert "such as late: Spark never reads it with this checkpoint" in lost.why
     assert told["continue"].forecast.lost.exact  # a seed leaves the planned batch out
 
-    described = {"format": "json", "path": str(tmp_path), "location": str(tmp_path), "options": {}}
-    seen = unread.count_unread(done, described)
+    reader = SourceReader("json", str(tmp_path), location=str(tmp_path))
+    seen = unread.count_unread(done, reader)
     assert seen.reach.readable is False
     assert "such as late" in seen.reach.why
     assert seen.waits.files == Amount(value=1)  # the planned one

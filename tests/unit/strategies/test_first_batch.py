@@ -10,6 +10,7 @@ from recovery.checkpoints.report import CheckpointReport, Entries, Finding, Sour
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.option import BlockerCode, Option
+from recovery.contracts.readers import SourceReader
 from recovery.contracts.steps import SeedArgs
 from recovery.sinks.base import SinkReport
 from recovery.sources import file_facts
@@ -22,7 +23,9 @@ from recovery.strategies.deciding import NOT_ASKED, decide
 from tests.unit.strategies.facts import FILES, checkpoint, facts, source
 
 PLANNED = Entries.from_entries(SourceEntry(p, 1000 + n, 0) for n, p in enumerate(FILES[:4]))
-KEYED = CodeFacts({"/p/q.py": "# dropDuplicates"}, ("dedupe",), sources=({"path": "/in"},), key=("id",))
+KEYED = CodeFacts(
+    {"/p/q.py": "# dropDuplicates"}, ("dedupe",), sources=(SourceReader(path="/in"),), key=("id",)
+)
 COUNTS = Counts(table=0, processed=0, waiting=21, everything=21, fresh_waiting=21)
 INTO_FILES = SinkReport("files", "/w/customers_changes", None)
 KAFKA_START = '{"clicks":{"0":7}}'
@@ -99,7 +102,7 @@ def test_a_sink_without_a_memory_may_hold_all_of_the_batch(sink: SinkReport) -> 
 
 
 def test_a_patch_counts_no_rows_of_a_batch_that_other_code_wrote() -> None:
-    patch = CodeFacts({"/p/q.py": "# fewer rows"}, (), sources=({"path": "/in"},))
+    patch = CodeFacts({"/p/q.py": "# fewer rows"}, (), sources=(SourceReader(path="/in"),))
     given = flow(sink=SinkReport("kafka", "out", None, declared="kafka"), new_code=patch)
     option = judged(given)
     assert (option.forecast.doubled.rows, option.forecast.doubled.bound) == (None, Bound.UNKNOWN)
@@ -220,7 +223,7 @@ def test_a_source_that_the_new_code_adds_begins_where_its_options_say() -> None:
     """No position stands for either, so nothing has to be said of them."""
     given = flow()
     added = replace(given.sources[0], position=replace(given.sources[0].position, source=1), waiting=())
-    code = CodeFacts({"/p/q.py": ""}, (), sources=({"path": "/in"}, {"path": "/more"}))
+    code = CodeFacts({"/p/q.py": ""}, (), sources=(SourceReader(path="/in"), SourceReader(path="/more")))
     option = judged(replace(given, sources=(*given.sources, added), source_map=(0, None), new_code=code))
     assert option.blocker is None
     (seed,) = (step.args_as(SeedArgs) for step in option.steps if step.kind == "seed")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import StateOperator
+from recovery.contracts.readers import SourceReader
 from recovery.strategies import late
 from recovery.strategies.base import CodeFacts, Facts
 from tests.unit.strategies.facts import WITH, WITHOUT
@@ -51,7 +52,7 @@ MISSING: dict[str, tuple[dict[str, Any], str]] = {
     "windows that no plan tells": (
         {"old_code": replace(OLD, windows=""), "new_code": replace(NEW, windows="")}, "not known to count"
     ),
-    "another reader": ({"old_code": replace(OLD, sources=({"format": "kafka"},))}, "not known to count"),
+    "another reader": ({"old_code": replace(OLD, sources=(SourceReader("delta"),))}, "not known to count"),
     "a deduplication before": ({"new_code": replace(NEW, operators=(SUM, "dedupe"))}, "not known to count"),
     "the old code had one": ({"old_code": replace(OLD, operators=(SUM, "dedupe"))}, "not known to count"),
     "the state had one": ({"checkpoint": held(SUM, "dedupe")}, "not known to count"),

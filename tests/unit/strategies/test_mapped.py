@@ -9,6 +9,7 @@ import pytest
 from recovery.checkpoints.report import Finding, Severity, SourceProgress
 from recovery.contracts import codec
 from recovery.contracts.option import Option
+from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.contracts.steps import SeedArgs
 from recovery.sources.base import Distance, SourceFacts
 from recovery.strategies.base import Counts, Facts
@@ -23,7 +24,7 @@ def progress(index: int, line: str) -> SourceProgress:
 
 
 def reader(topic: str) -> dict[str, Any]:
-    return {"format": "kafka", "path": None, "options": {"Subscribe": topic}}
+    return SourceReader("kafka", options={"Subscribe": topic})
 
 
 def at(index: int, line: str | None, **more: Any) -> SourceFacts:
@@ -137,7 +138,7 @@ def test_a_likely_pair_is_asked_for_and_goes_on_when_it_is_confirmed() -> None:
 
 def test_nothing_can_be_proposed_for_sources_of_which_nothing_is_known() -> None:
     given = mapped([ORDERS], ["orders", "returns"], [at(0, ORDERS)])
-    unknown = replace(given.new_code, sources=({}, {}))
+    unknown = replace(given.new_code, sources=(NO_READER, NO_READER))
     reason = judged(replace(given, new_code=unknown)).blocked or ""
     assert "The checkpoint has 1 source, the code has 2: their positions cannot be carried over" in reason
 

@@ -11,6 +11,7 @@ from recovery.contracts.amounts import Bound
 from recovery.contracts.diagnosis import Advice, Diagnosis
 from recovery.contracts.names import ChangeIntent
 from recovery.contracts.option import Option
+from recovery.contracts.readers import SourceReader
 from recovery.contracts.steps import SeedArgs
 from recovery.plans.accepted import costs_of
 from recovery.sinks.base import SinkReport
@@ -30,7 +31,7 @@ WHOLE = ProcessedInput(files=("a", "b", "c", "d"), size=400)
 
 def code(*operators: str, **changes: Any) -> CodeFacts:
     values = {"key": ("region",), "varies": (), "watermarked": False, "windows": "w", **changes}
-    return CodeFacts({"/p/q.py": WITHOUT}, operators, sources=({"path": "/in"},), **values)
+    return CodeFacts({"/p/q.py": WITHOUT}, operators, sources=(SourceReader(path="/in"),), **values)
 
 
 def changed(*operators: str, held: tuple[str, ...] = ("dedupe",), **changes: Any) -> Facts:
@@ -43,7 +44,7 @@ def changed(*operators: str, held: tuple[str, ...] = ("dedupe",), **changes: Any
         conf=changes.pop("conf", {}),
     )
     old = CodeFacts(
-        {"/p/q.py": WITH}, held, sources=({"path": "/in"},), windows=changes.pop("old_windows", "w")
+        {"/p/q.py": WITH}, held, sources=(SourceReader(path="/in"),), windows=changes.pop("old_windows", "w")
     )
     told = facts(
         checkpoint=report, code=new, new_code=new, old_code=old, counts=KEPT, output_mode=OutputMode.APPEND
@@ -171,7 +172,7 @@ def test_rows_that_only_the_old_state_holds_are_lost_where_a_replay_does_not_put
     held: tuple[str, ...], new: tuple[str, ...], entries: int, windows: str, lost: tuple[int | None, Bound]
 ) -> None:
     given = changed(*new, held=held, closed_ms=T, new=code(*new, windows=windows))
-    old = CodeFacts({"/p/q.py": WITH}, held, sources=({"path": "/in"},), **ONE)
+    old = CodeFacts({"/p/q.py": WITH}, held, sources=(SourceReader(path="/in"),), **ONE)
     state = tuple(HeldState(n, name, 3, entries) for n, name in enumerate(held))
     found = judged(replace(given, old_code=old, held=state, state_mode=OutputMode.APPEND))
     assert (found.forecast.lost.rows, found.forecast.lost.bound) == lost

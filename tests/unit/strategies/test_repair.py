@@ -9,6 +9,7 @@ from recovery.checkpoints.file_layout import Layout
 from recovery.checkpoints.repair import DamageRepair, RepairPlan, UnrepairedDamage
 from recovery.checkpoints.report import Finding, Outcome, Severity
 from recovery.contracts.option import BlockerCode, Option
+from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import WITH, checkpoint, facts
@@ -19,7 +20,7 @@ LOST = Finding(
 MENDED = DamageRepair(
     "METADATA_MISSING", "metadata", "The file metadata is missing.", "Written with a new query id."
 )
-CODE = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=({"path": "/in"},), key=("customer_id",))
+CODE = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=(SourceReader(path="/in"),), key=("customer_id",))
 COUNTS = Counts(table=12, processed=12, waiting=8, everything=20, fresh_waiting=7)
 
 
@@ -80,7 +81,7 @@ def test_state_files_that_were_not_read_are_not_taken_for_whole() -> None:
 INFERRED = replace(MENDED, code="SOURCE_LOG_HEADER_ONLY", exact=False)
 STAYS = UnrepairedDamage("STATE_MISSING", "state/0", "The state of operator 0 is missing.", "Put it back.")
 SILENT = checkpoint(findings=(replace(LOST, code="OPERATOR_METADATA_MISSING", severity=Severity.WARNING),))
-PLAIN = CodeFacts({"/p/q.py": ""}, (), sources=({"path": "/in"},))
+PLAIN = CodeFacts({"/p/q.py": ""}, (), sources=(SourceReader(path="/in"),))
 
 BLOCKS: list[tuple[str, dict[str, Any], str]] = [
     ("damage stays", {"repair": plan(left=(STAYS,))}, "The state of operator 0 is missing. Put it back."),
@@ -90,7 +91,7 @@ BLOCKS: list[tuple[str, dict[str, Any], str]] = [
         {"new_code": PLAIN},
         "no stateful step, the checkpoint holds state of dropDuplicates",
     ),
-    ("other sources", {"new_code": replace(CODE, sources=({}, {}))}, "the code has 2"),
+    ("other sources", {"new_code": replace(CODE, sources=(NO_READER, NO_READER))}, "the code has 2"),
     ("code not read", {"new_code": CodeFacts({}, None, "line 3")}, "line 3"),
     ("running", {"active_update": "u-9"}, "stop the pipeline first"),
     (

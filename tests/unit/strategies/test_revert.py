@@ -7,6 +7,7 @@ import pytest
 
 from recovery.checkpoints.report import SourceProgress
 from recovery.contracts.option import Option
+from recovery.contracts.readers import SourceReader
 from recovery.sources.base import Distance, SourceRetention
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.revert import put_back
@@ -14,27 +15,27 @@ from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint, facts
 from tests.unit.strategies.streams import LINES, of, source, start, stream
 from tests.unit.strategies.test_sources_and_sinks import options
 
-KAFKA = {"format": "kafka", "path": None, "options": {}}
-DELTA = {"format": "delta", "path": "/t/new", "options": {}}
+KAFKA = SourceReader("kafka")
+DELTA = SourceReader("delta", "/t/new")
 OLD = CodeFacts({"/p/q.py": WITH}, (), sources=(KAFKA,))
 ROWS = Counts(processed=10, waiting=5, everything=15)
 LOST = SourceRetention(False, "The table was recreated.", lost=Distance())
 
 
-def edited(*described: Any, **changes: Any) -> Facts:
-    """Old code over one topic, without state; the new code reads `described`."""
+def edited(*readers: SourceReader, **changes: Any) -> Facts:
+    """Old code over one topic, without state; the new code reads `readers`."""
     base = stream(checkpoint=checkpoint(
         last_planned=2, sources=(SourceProgress(0, "kafka", LINES["kafka"]),), state_operators=()
     ))  # fmt: skip
-    new = CodeFacts({"/p/q.py": WITHOUT}, (), sources=described)
+    new = CodeFacts({"/p/q.py": WITHOUT}, (), sources=readers)
     told: dict[str, Any] = {
         "old_code": OLD,
         "code": new,
         "new_code": new,
         "old_counts": ROWS,
         "old_sources": (source("kafka"),),
-        "sources": tuple(source(str(d["format"]), reach=LOST) for d in described),
-        "source_map": (0, *(None for _ in described[1:])),
+        "sources": tuple(source(reader.format, reach=LOST) for reader in readers),
+        "source_map": (0, *(None for _ in readers[1:])),
     }
     return replace(base, **{**told, **changes})
 

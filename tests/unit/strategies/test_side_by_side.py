@@ -9,6 +9,7 @@ from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceEntry
 from recovery.contracts import codec
 from recovery.contracts.option import Option
+from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
@@ -52,11 +53,11 @@ def test_continue_is_recommended_and_says_what_dropping_the_state_means() -> Non
 
 
 def stateful() -> CodeFacts:
-    return CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=({"path": "/in"},))
+    return CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=(SourceReader(path="/in"),))
 
 
 def grouped() -> CodeFacts:
-    return CodeFacts({"/p/q.py": WITHOUT}, ("stateStoreSave",), sources=({"path": "/in"},))
+    return CodeFacts({"/p/q.py": WITHOUT}, ("stateStoreSave",), sources=(SourceReader(path="/in"),))
 
 
 SHARED = finding("SINK_SHARED", flows="a, b")
@@ -68,7 +69,7 @@ BLOCKS: list[tuple[str, dict[str, Any], str]] = [
     ("continue", {"new_code": CodeFacts({}, None, "line 3: invalid syntax")}, "line 3"),
     (
         "continue",
-        {"new_code": CodeFacts({"/p/q.py": ""}, (), sources=({}, {}))},
+        {"new_code": CodeFacts({"/p/q.py": ""}, (), sources=(NO_READER, NO_READER))},
         "has 1 source, the code has 2",
     ),
     ("continue", {"sink": SinkReport("files", "/w", 3, 0, {})}, "disagree"),

@@ -12,6 +12,7 @@ from recovery.checkpoints.seed import SourceStart
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.option import Option
+from recovery.contracts.readers import SourceReader
 from recovery.contracts.steps import SeedArgs
 from recovery.sinks.base import SinkReport
 from recovery.sources import files, kafka
@@ -342,10 +343,10 @@ def test_what_a_start_skips_is_all_that_is_lost_only_where_every_other_source_wa
     if not asked:
         other = replace(other, reach=SourceRetention(None, "Its log could not be read."))
     kinds = ("kafka", "delta")
-    described = tuple({"format": kind, "path": None, "options": {}} for kind in kinds)
+    readers = tuple(map(SourceReader, kinds))
     progress = tuple(SourceProgress(n, kind, LINES[kind]) for n, kind in enumerate(kinds))
     told = stream(sources=(source("kafka", start=start("13", lost=of(3))), other), counts=SKIPPED)
-    code = replace(told.new_code, sources=described)
+    code = replace(told.new_code, sources=readers)
     told = replace(told, new_code=code, code=code, checkpoint=replace(told.checkpoint, sources=progress))
     lost = options(told)["continue"].forecast.lost
     assert (lost.rows, lost.exact) == (3, asked)

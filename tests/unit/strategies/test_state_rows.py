@@ -10,6 +10,7 @@ from recovery.checkpoints.held import HeldState, Uncounted
 from recovery.checkpoints.report import Finding, Severity, StateOperator
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, OpenWindow
+from recovery.contracts.readers import SourceReader
 from recovery.sinks.base import SinkReport
 from recovery.strategies import continue_, full_refresh, repair
 from recovery.strategies.base import CodeFacts, Counts, Facts, GroupRows, OutputMode
@@ -37,7 +38,11 @@ def stateful(
     """A flow whose old code kept state of these operators, so many entries in each; the new code keeps none."""
     names = tuple(name for name, _ in held)
     operators = tuple(StateOperator(n, name, 2) for n, name in enumerate(names))
-    old = CodeFacts({"/p/q.py": WITH}, names, sources=({"path": "/in"},), groups=groups) if known else None
+    old = (
+        CodeFacts({"/p/q.py": WITH}, names, sources=(SourceReader(path="/in"),), groups=groups)
+        if known
+        else None
+    )
     told = tuple(
         HeldState(n, name, 3, entries, None if entries is not None else Uncounted.DAMAGED)
         for n, (name, entries) in enumerate(held)
@@ -103,7 +108,7 @@ def emptied(
     mode: OutputMode = APPEND,
 ) -> Facts:
     """A flow whose last good code kept state of these steps; the checkpoint has only that of those that are `left`."""
-    old = CodeFacts({"/p/q.py": WITH}, kept, sources=({"path": "/in"},)) if known else None
+    old = CodeFacts({"/p/q.py": WITH}, kept, sources=(SourceReader(path="/in"),)) if known else None
     report = checkpoint(
         state_operators=tuple(StateOperator(n, name, 2) for n, name in enumerate(left)),
         watermark_ms=watermark_ms,

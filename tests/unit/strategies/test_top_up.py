@@ -9,6 +9,7 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
+from recovery.contracts.readers import SourceReader
 from recovery.contracts.steps import FillArgs
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import InputSpans, Position, Precision
@@ -25,7 +26,7 @@ DELTA = SinkReport("delta", "/w/changes", 2, version=7)
 CODE = CodeFacts(
     {"/p/q.py": WITHOUT},
     (),
-    sources=({"path": "/in"},),
+    sources=(SourceReader(path="/in"),),
     key=("customer_id",),
     key_kind=KeyKind.NAMED,
     varies=(),

@@ -11,6 +11,7 @@ import pytest
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
 from recovery.contracts import codec
 from recovery.contracts.plan import PlanBody
+from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.contracts.results import InputMark, SourceEnd
 from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
@@ -54,8 +55,8 @@ class Spark:
 
     def study(self, request: StudyRequest) -> Study:
         self.studies.append(request)
-        told = tuple({"format": "delta", "path": str(p), "location": str(p)} for p in self.places)
-        return Study(operators=(), sources=told, rows=dict.fromkeys(request.sets, 7))
+        readers = tuple(SourceReader("delta", str(p), location=str(p)) for p in self.places)
+        return Study(operators=(), sources=readers, rows=dict.fromkeys(request.sets, 7))
 
     def measure(self, request: MeasureRequest, *, timeout: float) -> Measure:
         assert timeout > 0
@@ -193,8 +194,8 @@ def test_a_file_that_spark_ignores_is_asked_for_where_all_is_read_from_nothing(
 
 def test_a_source_that_the_code_has_no_more_is_told_as_nothing(spark: Spark) -> None:
     told = Readers(lambda: snapshot())
-    assert [told.of(number) for number in ("2", "orders")] == [{}, {}]
-    assert told.of("0")["format"] == "delta"
+    assert [told.of(number) for number in ("2", "orders")] == [NO_READER, NO_READER]
+    assert told.of("0").format == "delta"
     assert spark.asked_where == 1
 
 
@@ -348,7 +349,7 @@ def test_a_named_source_that_the_checkpoint_does_not_hold_is_not_taken_for_anoth
 
 
 def test_readers_that_a_comparison_has_told_are_not_asked_again(spark: Spark) -> None:
-    told = ({"format": "delta", "path": "/in", "location": "/in"},)
+    told = (SourceReader("delta", "/in", location="/in"),)
     known = readers.Readers(lambda: snapshot(line(2)))
     known.note(told)
     assert known.all == told

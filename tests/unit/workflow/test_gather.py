@@ -11,6 +11,7 @@ from recovery.contracts.acceptance import Accepted
 from recovery.contracts.amounts import Amount
 from recovery.contracts.choices import Choices
 from recovery.contracts.diagnosis import StoredDiagnosis
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused, Unreachable
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance, InputSpans, Position, Precision, SourceFacts, StartChoice
@@ -24,11 +25,9 @@ from tests.refusals import refused
 
 PATH = "/p/q.py"
 SERVICE = Service("http://pipelines:8100", "")
-ORDERS, RETURNS = (
-    {"format": "kafka", "path": None, "options": {"subscribe": t}} for t in ("orders", "returns")
-)
+ORDERS, RETURNS = (SourceReader("kafka", options={"subscribe": topic}) for topic in ("orders", "returns"))
 LINE = '{"%s":{"0":10}}'
-READS: dict[str, tuple[Any, ...]] = {
+READS: dict[str, tuple[SourceReader, ...]] = {
     "old": (ORDERS,),
     "both": (ORDERS, RETURNS),
     "other": (RETURNS,),
@@ -58,9 +57,9 @@ def study(request: StudyRequest) -> Study:
     return Study(operators=(), sources=READS[code], rows=rows, table_rows=10 if request.table else None)
 
 
-def look(progress: SourceProgress, described: Any, **_: Any) -> SourceFacts:
+def look(progress: SourceProgress, reader: SourceReader, **_: Any) -> SourceFacts:
     """A topic with 15 records, of which 10 were read unless it is new."""
-    topic = described["options"]["subscribe"]
+    topic = reader.options["subscribe"]
     if topic == "gone":
         raise Unreachable("There is no topic gone.")
     begins = 10 if progress.offset_json else 0
@@ -161,7 +160,7 @@ def test_of_a_source_that_is_left_behind_no_more_is_counted_than_was_allowed(set
 def test_a_source_of_the_old_code_that_cannot_be_looked_at_stops_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    gone = replace(study(request("old")), sources=({**ORDERS, "options": {"subscribe": "gone"}},))
+    gone = replace(study(request("old")), sources=(replace(ORDERS, options={"subscribe": "gone"}),))
     monkeypatch.setattr(gather, "study", lambda asked: gone if asked.files[PATH] == "old" else study(asked))
     found = facts("same", "old", "orders")
     assert (found.old_sources, "topic gone" in found.old_problem) == ((), True)
@@ -222,8 +221,10 @@ def test_a_wish_that_cannot_be_met_is_refused_whether_the_checkpoint_names_its_s
 ) -> None:
     """Wishes go by the place in the code: a start that nobody could look at would silently be the committed one."""
 
-    def unmet(progress: SourceProgress, described: Any, *, wanted: Any = None, **more: Any) -> SourceFacts:
-        found = look(progress, described, **more)
+    def unmet(
+        progress: SourceProgress, reader: SourceReader, *, wanted: Any = None, **more: Any
+    ) -> SourceFacts:
+        found = look(progress, reader, **more)
         at = replace(found.position, source=progress.name or progress.index)
         return replace(found, position=at, problem="Kafka cannot be asked." if wanted else None)
 

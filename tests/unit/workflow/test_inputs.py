@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from recovery.checkpoints.report import (
     SourceProgress,
 )
 from recovery.contracts.amounts import Amount
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused
 from recovery.sources import file_facts, files
 from recovery.sources.base import InputFile, InputSpans, Position, Precision, SourceFacts, StartChoice
@@ -30,9 +30,9 @@ from recovery.workflow.inputs import (
 )
 from tests import delta_tables
 
-KAFKA = {"format": "kafka", "path": None, "options": {"subscribe": "clicks"}}
-OTHER = {"format": "kafka", "path": None, "options": {"subscribe": "orders"}}
-FILES = {"format": "json", "path": "file:///in", "options": {}}
+KAFKA = SourceReader("kafka", options={"subscribe": "clicks"})
+OTHER = SourceReader("kafka", options={"subscribe": "orders"})
+FILES = SourceReader("json", "file:///in")
 
 
 def progress(index: int, kind: str, line: str | None, *paths: str) -> SourceProgress:
@@ -61,10 +61,10 @@ def report(*sources: SourceProgress) -> CheckpointReport:
         ((CLICKS,), (FILES, KAFKA), [None, 0]),
         ((CLICKS, READ), (FILES,), [1]),
         ((CLICKS, READ), (FILES, KAFKA), [1, 0]),
-        ((READ,), ({**FILES, "path": "file:///elsewhere"},), [None]),
-        ((READ,), ({**FILES, "path": "file:///in/*.json"},), [1]),
+        ((READ,), (replace(FILES, path="file:///elsewhere"),), [None]),
+        ((READ,), (replace(FILES, path="file:///in/*.json"),), [1]),
         ((CLICKS,), (OTHER,), [None]),
-        ((CLICKS,), ({**KAFKA, "options": {"subscribePattern": "o.*"}},), [0]),
+        ((CLICKS,), (replace(KAFKA, options={"subscribePattern": "o.*"}),), [0]),
         ((CLICKS, READ), (OTHER, FILES), [None, 1]),
         ((progress(0, "kafka", None),), (OTHER,), [0]),
     ],
@@ -75,7 +75,7 @@ def report(*sources: SourceProgress) -> CheckpointReport:
     ],
 )
 def test_sources_go_on_as_what_they_were_wherever_the_code_puts_them(
-    held: tuple[SourceProgress, ...], code: tuple[dict[str, Any], ...], old: list[int | None]
+    held: tuple[SourceProgress, ...], code: tuple[SourceReader, ...], old: list[int | None]
 ) -> None:
     found = match_sources(report(*held), code)
     assert [was for was, _ in found] == old
@@ -222,18 +222,18 @@ def test_rows_that_nobody_counted_stay_unknown() -> None:
 def test_delta_tables_tell_their_id_where_sources_have_to_be_told_apart(tmp_path: Path) -> None:
     """The checkpoint's one table is the second of the code: only its id says so."""
     there = delta_tables.table(tmp_path / "a", [[]], table_id="id-a")
-    code = [{"format": "delta", "path": str(path), "options": {}} for path in (tmp_path / "none", there)]
+    code = [SourceReader("delta", str(path)) for path in (tmp_path / "none", there)]
     held = SourceProgress(0, "delta", "{}", position={"reservoirId": "id-a"})
-    told = identify_tables(code, [held])
-    assert [one.get("table_id") for one in told] == [None, "id-a"]
-    assert [was for was, _ in match_sources(report(held), told)] == [None, 0]
+    identified = identify_tables(code, [held])
+    assert [reader.table_id for reader in identified] == [None, "id-a"]
+    assert [was for was, _ in match_sources(report(held), identified)] == [None, 0]
     assert identify_tables(code[1:], [held]) == tuple(code[1:])
 
 
 def test_where_damage_hides_what_was_read_neither_that_nor_what_waits_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
     blocked = Finding("OFFSETS_UNREADABLE", Severity.BLOCKER, "It cannot be read.", "Mend it.")
-    code = ({"format": "json", "path": str(tmp_path), "options": {}},)
+    code = (SourceReader("json", str(tmp_path)),)
     for broken, known in ((report(), True), (replace(report(), findings=(blocked,)), False)):
         (one,) = inputs_of(broken, code).sources
         assert (one.spans.processed is not None) is known

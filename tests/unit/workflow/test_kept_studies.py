@@ -1,5 +1,6 @@
 """An answer of Spark is used again only while everything that it rests on stands still."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery import encryption
+from recovery.contracts.readers import SourceReader
 from recovery.models import Flow, KeptStudy
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Budgets, Limit, Study, StudyRequest
@@ -34,7 +37,7 @@ ASKED = StudyRequest(
 GROUND = StudyBasis("driver-1", "table-1", {"file:///in/1.json": (10, 1000)})
 ANSWER = Study(
     operators=("dedupe",),
-    sources=({"format": "json", "path": "/in", "options": {"x": "hidden-option"}, "location": "/in"},),
+    sources=(SourceReader("json", "/in", {"x": "hidden-option"}, location="/in"),),
     rows={"waiting": 3},
     table_rows=7,
     rests_on=(),
@@ -220,3 +223,17 @@ def test_a_table_is_told_by_its_place_its_making_and_its_files(tmp_path: Any) ->
     data.write_text("more rows")
     assert mark() != before
     assert mark(place="") == ""
+
+
+def test_an_answer_that_an_older_release_kept_is_used(flow: Flow) -> None:
+    """Its readers have no fields but those that Spark filled."""
+    spark = Spark()
+    KeptStudies(flow, spark)(ASKED, GROUND)
+    row = KeptStudy.objects.get()
+    kept = json.loads(encryption.decrypted(row.answer, kept_studies.PURPOSE))
+    kept["sources"] = [
+        {"format": "json", "path": "/in", "options": {"x": "hidden-option"}, "schema": "", "location": "/in"}
+    ]
+    KeptStudy.objects.update(answer=encryption.encrypted(json.dumps(kept), kept_studies.PURPOSE))
+    assert KeptStudies(flow, spark)(ASKED, GROUND) == ANSWER
+    assert spark.asked == 1

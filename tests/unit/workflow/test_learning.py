@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused, Unreachable
 from recovery.models import Flow, FlowInput
 from recovery.pipelines import inputs, retention
@@ -24,7 +25,7 @@ from tests.unit.workflow.rows import recovery
 
 pytestmark = pytest.mark.django_db
 
-KAFKA: Mapping[str, Any] = {"format": "kafka", "path": None, "options": {"subscribe": "orders"}}
+KAFKA = SourceReader("kafka", options={"subscribe": "orders"})
 OLD, NEW = {"/p/a.py": "old"}, {"/p/a.py": "new"}
 
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 from recovery.checkpoints import inspect_checkpoint, list_versions
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
+from recovery.contracts.readers import SourceReader
 from recovery.contracts.results import SeedResult
 from recovery.errors import Refused, WrongUse
 from recovery.models import Recovery, Step
@@ -152,7 +153,7 @@ class Replayed:
         self.found, self.asked = found, []  # type: ignore[var-annotated]
         patch.setattr(seed, "_reviewed", lambda context: SimpleNamespace(code={}, noted={}, storage="/s"))
         patch.setattr(seed, "request_for", lambda *_: "the code")
-        patch.setattr(seed, "study", lambda request: Study(sources=({"path": "/in"},)))
+        patch.setattr(seed, "study", lambda request: Study(sources=(SourceReader(path="/in"),)))
         patch.setattr(seed, "processed_until", self.processed)
         patch.setattr(seed, "replaying_processed", self.replay)
         self.gap: Refused | None = None
@@ -177,7 +178,7 @@ def test_a_rebuild_replays_what_was_processed_and_takes_its_state(
     before = inspect_checkpoint(place(row))
     seed.run(claimed(row, state="rebuild"))
     after = inspect_checkpoint(place(row))
-    assert side.asked == [(2, ({"path": "/in"},)), ("the code", ("a",), f"seed-{row.label}-1")]
+    assert side.asked == [(2, (SourceReader(path="/in"),)), ("the code", ("a",), f"seed-{row.label}-1")]
     assert [o.version for o in after.state_operators] == [3]
     assert (after.closed_ms, after.watermark_ms) == (before.closed_ms, before.watermark_ms)
     assert [s.offset_json for s in after.sources] == [s.offset_json for s in before.sources]

@@ -13,6 +13,7 @@ from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, 
 from recovery.contracts.amounts import Bound
 from recovery.contracts.measured import Measured, MeasuredOutcome, NotWholeReason
 from recovery.contracts.plan import PlanBody
+from recovery.contracts.readers import SourceReader
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
@@ -221,12 +222,7 @@ def test_a_sink_that_is_no_table_is_not_compared_whole(place: Path, tmp_path: Pa
 
 # ---- a topic that retention has cut
 
-READER = {
-    "format": "kafka",
-    "path": None,
-    "location": None,
-    "options": {"kafka.bootstrap.servers": "b:1", "subscribe": "t"},
-}
+READER = SourceReader("kafka", options={"kafka.bootstrap.servers": "b:1", "subscribe": "t"})
 NONE = {"rows": 0, "bound": "exact"}
 
 
