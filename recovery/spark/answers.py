@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from recovery.contracts.readers import SourceReader
 from recovery.errors import Refused
 from recovery.spark import (
     comparable,
@@ -89,7 +88,7 @@ def _describe_flow(spark: Any, flow: CodeFlow) -> Study:
     facts_of_files = ("_metadata",) if explained.file_facts(flow.text) else ()
     return Study(
         operators=tuple(flow.operators),
-        sources=_list_readers(flow),
+        sources=flow.sources,
         sink=flow.sink,
         dedupe=None if flow.dedupe is None else tuple(flow.dedupe),
         columns=tuple(flow.columns),
@@ -104,10 +103,6 @@ def _describe_flow(spark: Any, flow: CodeFlow) -> Study:
         watermarked=explained.has_watermark(flow.text),
         absent=flow.absent,
     )
-
-
-def _list_readers(flow: CodeFlow) -> tuple[SourceReader, ...]:
-    return tuple(SourceReader(**source) for source in flow.sources)
 
 
 def _count_rows(
@@ -298,7 +293,7 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
     changed = misread.find_misread_columns(spark, request, place)
     return replace(
         measure,
-        sources=_list_readers(flow),
+        sources=flow.sources,
         whole=whole,
         misread=tuple(changed),
     )

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from recovery.contracts.measured import AbsentInputs
+from recovery.contracts.readers import SourceReader
 from recovery.diagnosis import operators as ops
 from recovery.spark import (
     counting,
@@ -84,9 +85,9 @@ class CodeFlow:
         self.text = self._called(lambda: stream._explain_string(extended=True))
         self.schema: Any = self._called(lambda: stream.schema)
         self.columns: list[str] = self.schema.names
-        reads, queries = self.reader.sources_of(stream), sql_texts(stream)
-        self.numbered = number_sources(self.text, reads, self.reader.table_described, queries=queries)
-        self.sources = [dict(source) for source in self.numbered.sources]
+        reads, queries = self.reader.list_reads(stream), sql_texts(stream)
+        self.numbered = number_sources(self.text, reads, self.reader.describe_table, queries=queries)
+        self.sources = self.numbered.sources
         self.reader.sources, self.reader.by_text = self.sources, self.numbered.by_text
         self.sink = sink
         self.partitions: tuple[str, ...] | None = _find_partitions(definitions, self._flow) if plain else None
@@ -161,7 +162,7 @@ class CodeFlow:
 
     @property
     def reads_only_files(self) -> bool:
-        return all(source["format"].lower() in FORMATS | {""} for source in self.sources)
+        return all(source.format.lower() in FORMATS | {""} for source in self.sources)
 
     @property
     def rests_on_more(self) -> bool:
@@ -297,14 +298,14 @@ def _writes_alone(definitions: Definitions, flow: Any, request: Mapping[str, Any
     return not any(f is not flow and written_by(f) == written_by(flow) for f in every)
 
 
-def _unfixed(source: Mapping[str, Any]) -> str:
+def _unfixed(source: SourceReader) -> str:
     """How a stream's columns may change while its code does not; "" where they cannot."""
-    kind = source["format"].lower() or "parquet"
+    kind = source.format.lower() or "parquet"
     if kind == "kafka":
         return ""
-    if kind not in FORMATS or source.get("table"):
+    if kind not in FORMATS or source.table:
         return f"columns of {kind}"
-    return "" if source["schema"] or kind == "text" else "columns inferred"
+    return "" if source.schema or kind == "text" else "columns inferred"
 
 
 def _sink(definitions: Definitions, target: str) -> dict[str, Any] | None:

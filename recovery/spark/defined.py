@@ -137,10 +137,10 @@ def _check_row_by_row(operators: Sequence[str]) -> None:
 
 def _whole_table(spark: Any, read: SourceRead) -> Any:
     """The table that a stream reads, read once and whole. Raises `CannotReplay`."""
-    name, options = read.described.get("table"), read.described["options"]
+    name, options = read.reader.table, read.reader.options
     if not name:
         raise CannotReplay("It also reads a stream that is no table, so one read cannot compute it.")
-    if part := [o for o in options if str(o).lower().startswith(WHOLE)]:
+    if part := [o for o in options if o.lower().startswith(WHOLE)]:
         raise CannotReplay(f"Its stream does not read the whole of {name} ({', '.join(part)}).")
     return spark.read.table(name)
 

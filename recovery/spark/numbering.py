@@ -6,10 +6,11 @@ Pure: text and values in, values out.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.spark import explained
 from recovery.spark.api import UNSEEN_STREAM
 from recovery.spark.catalog import name_parts
@@ -24,9 +25,6 @@ OTHERWISE: Final = "The order of the sources in Spark's plan differs from their 
 # `STREAM t WITH ('startingVersion' = '3')`: the plan does not repeat the options. `WITH x AS (` is none.
 _OPTIONS: Final = re.compile(r"\bWITH\s*\(", re.IGNORECASE)
 
-Described = Mapping[str, Any]
-"""A source as `Study.sources` has it."""
-
 
 @dataclass(frozen=True)
 class Numbered:
@@ -34,7 +32,7 @@ class Numbered:
     plan reads a stream of which nothing is known; then `sources` are not all. `by_text`: tables that a SQL text reads
     as streams."""
 
-    sources: tuple[Described, ...]
+    sources: tuple[SourceReader, ...]
     problem: str | None = None
     code: str = ""
     by_text: tuple[str, ...] = ()
@@ -42,14 +40,14 @@ class Numbered:
     @property
     def read_again(self) -> str:
         """A table of a SQL text that is read more than once: which of its positions is whose is not certain."""
-        tables = [str(source["table"]) for source in self.sources if source.get("table")]
+        tables = [source.table for source in self.sources if source.table]
         return next((t for t in self.by_text if sum(names_table(one, t) for one in tables) > 1), "")
 
 
 def number_sources(
     text: str,
-    reads: Sequence[Described],
-    describe: Callable[[str], Described],
+    reads: Sequence[SourceReader],
+    describe: Callable[[str], SourceReader],
     *,
     queries: Sequence[str] = (),
 ) -> Numbered:
@@ -70,7 +68,7 @@ def number_sources(
 
 
 def _with_unseen(
-    found: Sequence[Relation], reads: Sequence[Described], describe: Callable[[str], Described]
+    found: Sequence[Relation], reads: Sequence[SourceReader], describe: Callable[[str], SourceReader]
 ) -> Numbered:
     """Each relation as the read that shows it, else as the table whose name it has."""
     left, sources, by_text = list(reads), [], []
@@ -78,34 +76,34 @@ def _with_unseen(
         own = next((read for read in left if _is_of(relation, read)), None)
         if own is not None:
             left.remove(own)
-        described = own or (describe(relation.table) if relation.table else {})
-        if own is None and not described.get("location"):
+        source = own or (describe(relation.table) if relation.table else NO_READER)
+        if own is None and not source.location:
             return _unseen(reads)
-        sources.append(described)
+        sources.append(source)
         if own is None:
             by_text.append(relation.table)
     return _unseen(reads) if left else Numbered(tuple(sources), by_text=tuple(by_text))
 
 
-def _unseen(reads: Sequence[Described]) -> Numbered:
+def _unseen(reads: Sequence[SourceReader]) -> Numbered:
     return Numbered(tuple(reads), UNSEEN, UNSEEN_STREAM)
 
 
-def _is_of(relation: Relation, read: Described) -> bool:
+def _is_of(relation: Relation, read: SourceReader) -> bool:
     """Is this the relation of that read? Judged by kind, for files by their path, and by name where both have one."""
-    if relation.table and read.get("table"):
-        return names_table(read["table"], relation.table)
+    if relation.table and read.table:
+        return names_table(read.table, relation.table)
     if _unread(relation, (read,)):
         return False
     if relation.kind == "files":
-        return plain(relation.path) == plain(str(read["location"]))
-    return relation.kind == str(read["format"]).lower()
+        return plain(relation.path) == plain(str(read.location))
+    return relation.kind == read.format.lower()
 
 
-def _unread(relation: Relation, reads: Sequence[Described]) -> bool:
+def _unread(relation: Relation, reads: Sequence[SourceReader]) -> bool:
     """Is this a table of the catalog that none of these reads names?"""
     return bool(relation.table) and not any(
-        read.get("table") and names_table(read["table"], relation.table) for read in reads
+        read.table and names_table(read.table, relation.table) for read in reads
     )
 
 

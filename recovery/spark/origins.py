@@ -39,11 +39,11 @@ class _FileSourceRead:
 
     @property
     def format(self) -> str:
-        return str(self.read.described["format"]).lower()
+        return self.read.reader.format.lower()
 
     @property
     def options(self) -> dict[str, str]:
-        return {k.lower(): str(v) for k, v in self.read.described["options"].items()}
+        return self.read.reader.lower_options
 
     @property
     def by_line(self) -> bool:

@@ -179,7 +179,7 @@ class Copies:
         cuts, reasons = {}, []
         for number, read in sorted(self._reads.items()):
             waits = self._named(number, read, self._study["sets"], self._study["slices"])
-            split = batches.split_batches(waits, read.described["options"])
+            split = batches.split_batches(waits, read.reader.options)
             self._copy(number, read, split.cuts)
             cuts[str(number)] = len(split.cuts)
             if split.why:
@@ -218,9 +218,9 @@ class Copies:
         """What is asked of one source, all labels together, in their order."""
         labels = [label[str(number)] for label in slices.values() if str(number) in label]
         parts = [InputRange.from_json(part) for part in labels]
-        if read.described["format"].lower() in FORMATS | {""}:
+        if read.reader.format.lower() in FORMATS | {""}:
             listed = dict.fromkeys(f for files in sets.values() for f in files)
-            place = str(read.described["location"] or "")  # of a table, which has a name for a path
+            place = read.reader.location or ""  # of a table, which has a name for a path
             mine = (f for f in listed if lies_under(f, place, recursive=_recursive(read)))
             parts.insert(0, InputRange("files", tuple(mine)))
         if not parts:
@@ -288,5 +288,4 @@ def _note_settings(spark: Any, place: str) -> None:
 
 
 def _recursive(read: SourceRead) -> bool:
-    options = {k.lower(): v.lower() for k, v in read.described["options"].items()}
-    return options.get("recursivefilelookup") == "true"
+    return read.reader.lower_options.get("recursivefilelookup", "").lower() == "true"

@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
+from recovery.contracts.readers import ReaderOptions, SourceReader
 from recovery.spark import catalog, secrets, slicing, sql_streams
 from recovery.spark.definitions import Definitions, parts_of
 from recovery.spark.numbering import names_table
@@ -46,14 +47,14 @@ class UnseenStream(CannotReplay):
 
 @dataclass(frozen=True)
 class SourceRead:
-    """One streaming read of the code. `described` is what `Study.sources` says of it, `index` its place there.
+    """One streaming read of the code: its `reader`, and the place of that among the flow's sources.
 
     `plan` is pyspark's own (`DataSource`, or `Read` for a table by name), `stream` the streaming DataFrame of it.
     """
 
     plan: Any
     stream: Any
-    described: Mapping[str, Any]
+    reader: SourceReader
     index: int | None
 
 
@@ -70,7 +71,7 @@ class ReaderProxy:
 
     def __init__(self, spark: Any, definitions: Definitions, *, mutable: bool = False) -> None:
         self._mutable = mutable
-        self.sources: Sequence[Mapping[str, Any]] = ()
+        self.sources: Sequence[SourceReader] = ()
         self.by_text: Sequence[str] = ()
         self.withheld: set[str] = set()
         self._spark = spark
@@ -110,9 +111,9 @@ class ReaderProxy:
         that is empty."""
         return self.replaced(function, lambda read: self.over(read, files, known, slices))
 
-    def sources_of(self, stream: Any) -> list[dict[str, Any]]:
-        """Every streaming read of a DataFrame, left to right: see `Study.sources`."""
-        return [self._described(read) for read in streaming_reads(stream)]
+    def list_reads(self, stream: Any) -> list[SourceReader]:
+        """Every streaming read of a DataFrame, left to right."""
+        return [self._describe_read(read) for read in streaming_reads(stream)]
 
     @contextmanager
     def _patched(self, replace: Replace | None) -> Iterator[None]:
@@ -156,9 +157,11 @@ class ReaderProxy:
         )
         if self._replace is None:
             return stream
-        described = self._described(streaming_reads(stream)[0])
-        index = next((i for i, s in enumerate(self.sources) if _same(s, described)), None)
-        return self._replace(SourceRead(plan, stream, described, index))
+        return self._replace(self._number_read(plan, stream, self._describe_read(streaming_reads(stream)[0])))
+
+    def _number_read(self, plan: Any, stream: Any, reader: SourceReader) -> SourceRead:
+        """As the first of the flow's sources that is read alike."""
+        return SourceRead(plan, stream, reader, next(iter(self._list_alike(reader)), None))
 
     def _queried(
         self, session: Any, text: str, args: Any, given: Mapping[str, Any], original: Callable[..., Any]
@@ -194,32 +197,30 @@ class ReaderProxy:
         (table,) = named
         self._replaced.add(table)
         plan = Read(table, {}, is_streaming=True)
-        described = self.table_described(table)
-        index = next((i for i, s in enumerate(self.sources) if _same(s, described)), None)
-        return self._replace(SourceRead(plan, DataFrame(plan, self._spark), described, index))
+        frame = DataFrame(plan, self._spark)
+        return self._replace(self._number_read(plan, frame, self.describe_table(table)))
 
-    def _described(self, read: Any) -> dict[str, Any]:
-        """format, path, options, schema and location of a read; of a table by name what the catalog says."""
+    def _describe_read(self, read: Any) -> SourceReader:
+        """The reader that a message of Connect shows; of a table by name with what the catalog says."""
         if read.WhichOneof("read_type") != "named_table":
             source = read.data_source
             options = dict(source.options)
             path = source_path(list(source.paths), options)
-            said = {"format": source.format or "", "path": path, "options": options, "schema": source.schema}
-            return {**said, "location": path}
-        return self.table_described(read.named_table.unparsed_identifier, dict(read.named_table.options))
+            return SourceReader(source.format or "", path, options, source.schema, location=path)
+        return self.describe_table(read.named_table.unparsed_identifier, dict(read.named_table.options))
 
-    def table_described(self, name: str, options: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """As `_described`, of a table by its name."""
+    def describe_table(self, name: str, options: ReaderOptions | None = None) -> SourceReader:
+        """The reader of a table by its name."""
         if name not in self._places:
             self._places[name] = catalog.describe(self._spark, name)
         place = self._places[name]
-        said = {
-            "format": place.get("provider", "table").lower(),
-            "path": name,
-            "options": dict(options or {}),
-            "schema": "",
-        }
-        return {**said, "location": place.get("location"), "table": name}
+        return SourceReader(
+            place.get("provider", "table").lower(),
+            name,
+            dict(options or {}),
+            location=place.get("location"),
+            table=name,
+        )
 
     def over(
         self,
@@ -229,11 +230,13 @@ class ReaderProxy:
         slices: Mapping[int, Sequence[slicing.Slice]],
     ) -> Any:
         """A batch DataFrame of one read; as `batch`."""
-        kind = read.described["format"].lower()
+        kind = read.reader.format.lower()
         mine = slices.get(read.index, ()) if read.index is not None else ()
-        if kind in ("kafka", "delta") and any(slices.get(n, ()) != mine for n in self._alike(read)):
+        if kind in ("kafka", "delta") and any(
+            slices.get(n, ()) != mine for n in self._list_alike(read.reader)
+        ):
             raise CannotReplay(
-                f"The code reads {read.described['location'] or kind} in the same way more than once, and from "
+                f"The code reads {read.reader.location or kind} in the same way more than once, and from "
                 "different positions, so which of them is whose is not certain."
             )
         if kind == "kafka":
@@ -242,26 +245,27 @@ class ReaderProxy:
             return self._over_delta(read, mine)
         if hasattr(read.plan, "_paths"):
             return self._over_files(read.plan, read.stream, files, known)
-        name, location = getattr(read.plan, "table_name", "another table"), read.described.get("location")
+        name, location = getattr(read.plan, "table_name", "another table"), read.reader.location
         place = plain(location or "")
-        if kind not in SELF_DESCRIBED or not place or is_glob(place) or read.described["options"]:
+        if kind not in SELF_DESCRIBED or not place or is_glob(place) or read.reader.options:
             raise CannotReplay(f"The flow reads the table {name} as a stream, so its input is not files.")
         return self._over_table(name, kind, place, read.stream, files, known)
 
-    def _alike(self, read: SourceRead) -> list[int]:
-        """The numbers of the sources that this read may be."""
-        return [n for n, source in enumerate(self.sources) if _same(source, read.described)]
+    def _list_alike(self, reader: SourceReader) -> list[int]:
+        """The numbers of the sources that this may be the reader of."""
+        shown = (reader.format, reader.path, reader.options)
+        return [n for n, s in enumerate(self.sources) if (s.format, s.path, s.options) == shown]
 
     def _over_delta(self, read: SourceRead, slices: Sequence[slicing.Slice]) -> Any:
         from pyspark.sql.connect.dataframe import DataFrame
         from pyspark.sql.connect.plan import DataSource, Read
 
-        location, name = read.described["location"], read.described.get("table")
+        location, name = read.reader.location, read.reader.table
         if not location:
             raise CannotReplay(
                 "The flow reads a Delta table whose place is not known, so it cannot be read again."
             )
-        kept = {k: v for k, v in read.described["options"].items() if k.lower().startswith(("fs.", "dfs."))}
+        kept = {k: v for k, v in read.reader.options.items() if k.lower().startswith(("fs.", "dfs."))}
 
         def table(options: Mapping[str, str]) -> Any:
             asked = {**kept, **options}
@@ -368,7 +372,3 @@ def _messages(value: Any) -> list[Any]:
         return []
     items = value.values() if hasattr(value, "values") else list(value)
     return [item for item in items if isinstance(item, Message)]
-
-
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(one[name] == other[name] for name in ("format", "path", "options"))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.readers import SourceReader
 from recovery.spark.api import UNSEEN_STREAM
 from recovery.spark.numbering import number_sources
 
@@ -22,34 +23,27 @@ TORN = "+- ~StreamingRelationV2 org.x.P@5, kafka, org.x.T@2, [jaas=a\nb], [key#4
 PLACES = {"orders": ("delta", "/w/orders"), "returns": ("parquet", "/w/returns")}
 
 
-def table(name: str) -> dict[str, Any]:
+def table(name: str) -> SourceReader:
     kind, location = PLACES.get(name.split(".")[-1], ("table", None))
-    return {
-        "format": kind,
-        "path": name,
-        "options": {},
-        "schema": "",
-        "location": location,
-        "table": name,
-    }
+    return SourceReader(kind, name, location=location, table=name)
 
 
-def files(path: str) -> dict[str, Any]:
-    return {"format": "json", "path": path, "options": {}, "schema": "id int", "location": path}
+def files(path: str) -> SourceReader:
+    return SourceReader("json", path, schema="id int", location=path)
 
 
-KAFKA_READ = {"format": "kafka", "path": None, "options": {}, "schema": "", "location": None}
+KAFKA_READ = SourceReader("kafka")
 
 
-def places(plan: str, *reads: dict[str, Any], queries: tuple[str, ...] = ()) -> list[str | None]:
+def places(plan: str, *reads: SourceReader, queries: tuple[str, ...] = ()) -> list[str | None]:
     found = number_sources(HEAD + plan, reads, table, queries=queries)
     assert (found.problem, found.code) == (None, "")
-    return [source["location"] for source in found.sources]
+    return [source.location for source in found.sources]
 
 
 def test_a_table_that_a_text_reads_is_a_source() -> None:
     found = number_sources(HEAD + ORDERS, (), table)
-    assert [(s["format"], s["location"], s["table"]) for s in found.sources] == [
+    assert [(s.format, s.location, s.table) for s in found.sources] == [
         ("delta", "/w/orders", "spark_catalog.default.orders")
     ]
     assert (found.problem, found.by_text) == (None, ("spark_catalog.default.orders",))
@@ -68,7 +62,7 @@ def test_a_reader_of_one_table_does_not_stand_for_another() -> None:
 def test_a_reader_by_its_name_is_the_table_of_the_whole_name() -> None:
     for name in ("orders", "default.Orders", "spark_catalog.default.`orders`"):
         found = number_sources(HEAD + ORDERS, (table(name),), table)
-        assert ([s["table"] for s in found.sources], found.problem, found.by_text) == ([name], None, ())
+        assert ([s.table for s in found.sources], found.problem, found.by_text) == ([name], None, ())
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,20 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from pyspark.sql.connect.proto import relations_pb2 as relations
 
-from recovery.spark.replay import messages_in, streaming_reads
+from recovery.contracts.readers import SourceReader
+from recovery.spark import catalog
+from recovery.spark.definitions import Definitions
+from recovery.spark.replay import ReaderProxy, messages_in, streaming_reads
+
+READERS = (
+    SourceReader("kafka", options={"subscribe": "t"}),
+    SourceReader("", "/in/*", schema="id int", location="/in/*"),
+    SourceReader("delta", "orders", location="file:/w/orders", table="orders"),
+    SourceReader("table", "gone", table="gone"),
+)
 
 
 def frame(plan: Any) -> Any:
@@ -46,3 +57,19 @@ def test_every_message_is_walked_through_lists() -> None:
     called = plan.project.expressions.add().common_inline_user_defined_function
     called.function_name = "chance"
     assert "chance" in [getattr(one, "function_name", "") for one in messages_in(plan)]
+
+
+def test_a_reader_shows_what_the_code_gives_it_and_where_the_catalog_has_its_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    places = {"orders": {"provider": "DELTA", "location": "file:/w/orders"}}
+    monkeypatch.setattr(catalog, "describe", lambda spark, name: places.get(name, {}))
+    topic = relations.Read.DataSource(format="kafka", options={"subscribe": "t"})
+    folder = relations.Read.DataSource(paths=["/in/*"], schema="id int")
+    reads = [relations.Read(data_source=source, is_streaming=True) for source in (topic, folder)]
+    proxy = ReaderProxy(None, Definitions())
+    shown = [
+        proxy.list_reads(frame(relations.Relation(read=read)))
+        for read in (*reads, stream("orders").read, stream("gone").read)
+    ]
+    assert shown == [[reader] for reader in READERS]
