@@ -11,7 +11,7 @@ from recovery.models.pipeline import Flow
 class FlowInput(OnLists):
     """One source of a flow, in the order of Spark's offset log, and the last look at it.
 
-    `place` is for people. `reader` is {format, path, options, location} of the reader in the code, as JSON, encrypted:
+    `place` is for people. `reader` is the reader in the code (recovery/contracts/readers.py) as JSON, encrypted: its
     options may be passwords (recovery/pipelines/inputs.py). `table`: where the flow's own table lies, "" where no one
     knows. `topic_ids`: ids of Kafka topics as they were when the position in them began; `other_ids`: ids that were
     seen since in their place.
