@@ -10,8 +10,9 @@ from console.api import fields
 from console.api.base import Body
 from recovery.approvals.selectors import ApprovalState, read_approvals
 from recovery.contracts import codec
-from recovery.contracts.choices import ChoicesChange, StartChoice
+from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.names import Strategy
+from recovery.contracts.start_choice import StartChoice
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
 from recovery.models import Plan, Recovery

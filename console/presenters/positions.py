@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from console.presenters import words
 from console.presenters.status import Badge
-from recovery.contracts.choices import PositionsAnswer, StartChoice
+from recovery.contracts.choices import PositionsAnswer
 from recovery.contracts.names import name_strategy
 from recovery.contracts.positions import (
     DroppedSource,
@@ -20,6 +20,7 @@ from recovery.contracts.positions import (
     SourceMapping,
     SourcePair,
 )
+from recovery.contracts.start_choice import StartChoice
 from recovery.sources import position_requests, position_view
 from recovery.strategies.catalogue import POSITIONED
 

@@ -3,49 +3,15 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AfterValidator, ConfigDict
 
 from recovery.contracts.acceptance import Accepted, Cost, Effect
 from recovery.contracts.names import ChangeIntent, Strategy, read_strategy
 from recovery.contracts.plan import PatchAuthor
 from recovery.contracts.positions import ShownSource
+from recovery.contracts.start_choice import StartChoice
 from recovery.contracts.target import ReplayTarget
 from recovery.contracts.value import Flag, Number, Value
-
-
-class StartChoice(Value):
-    """A start position that a person names: one field is set, or `parts`, or both. What is kept is this wish, never
-    what becomes of it."""
-
-    at_ms: Number | None = None
-    """A time, in milliseconds since the epoch."""
-    version: Number | None = None
-    """A version of a table."""
-    file: str | None = None
-    """Path of a file, as listed; the position is just after it."""
-    by_hand: str | None = None
-    """The source's own offset JSON."""
-    earliest: Flag = False
-    """The first input that the source still has."""
-    latest: Flag = False
-    """After the last input that the source has."""
-    parts: Mapping[str, "StartChoice | None"] = {}
-    """Wishes for single parts by their names (`orders-3`), each with one field set; None: as committed. A part that is
-    not named starts as the one field above says, and as committed where none is set."""
-
-    @property
-    def times(self) -> tuple[int, ...]:
-        """Every time in it, ms since the epoch: the source has to be asked for each."""
-        named = [self.at_ms, *(part.at_ms for part in self.parts.values() if part)]
-        return tuple(dict.fromkeys(ms for ms in named if ms is not None))
-
-    @model_serializer(mode="wrap")
-    def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """What is set, and nothing else: the same wish is the same JSON, however it was written."""
-        fields: dict[str, object] = write(self)
-        return {
-            name: value for name, value in fields.items() if value not in (None, {}) and value is not False
-        }
 
 
 class WorkerAnswer(Value):

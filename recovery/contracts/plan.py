@@ -14,6 +14,7 @@ from recovery.contracts.findings import Finding
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.positions import PositionChange
+from recovery.contracts.start_choice import StartChoice
 from recovery.contracts.steps import DeduplicateArgs, FillArgs, PlannedStep, RestoreArgs, SeedArgs
 from recovery.contracts.target import ReplayTarget
 from recovery.contracts.value import Flag, Number, Value
@@ -261,8 +262,8 @@ class PlanBody(Value):
     """What it relies on."""
     waiting_files: tuple[WaitingFile, ...] = ()
     """The input files that were not read yet."""
-    wishes: Mapping[str, Mapping[str, Any]] = {}
-    """The start positions that a person chose, by source (`sources.position_requests`)."""
+    wishes: Mapping[str, StartChoice] = {}
+    """The start positions that a person chose, by source."""
     target: ReplayTarget | None = None
     """Of a replay, where a person said that it goes back to. Not stored for any other."""
     inputs: tuple[PlannedInput, ...] = ()

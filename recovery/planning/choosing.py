@@ -10,10 +10,11 @@ from recovery.approvals.rules import strategy_allowed
 from recovery.approvals.selectors import rule_for
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Effect
-from recovery.contracts.choices import Choices, ChoicesChange, StartChoice
+from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.names import ChangeIntent, Strategy, name_strategy
 from recovery.contracts.plan import PatchAuthor
 from recovery.contracts.positions import SourceMapping
+from recovery.contracts.start_choice import StartChoice
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor

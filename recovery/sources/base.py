@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from recovery.contracts.amounts import Amount
-from recovery.contracts.choices import StartChoice as StartChoice
 from recovery.contracts.positions import PartMove as PartMove
 from recovery.contracts.positions import Precision as Precision
 from recovery.contracts.readers import NO_READER, ReaderOptions, SourceReader
+from recovery.contracts.start_choice import StartChoice as StartChoice
 
 if TYPE_CHECKING:
     from recovery.sources.input_ranges import InputRange

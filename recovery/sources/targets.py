@@ -1,6 +1,6 @@
 """Where a replay goes back to, as people and programs write it: `time=…`, `version=…`, `batch=…`. Pure."""
 
-from recovery.contracts.choices import StartChoice
+from recovery.contracts.start_choice import StartChoice
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import WrongUse
 from recovery.numbers import whole

@@ -14,7 +14,6 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Cost, Effect
-from recovery.contracts.choices import StartChoice
 from recovery.contracts.codec import seal
 from recovery.contracts.names import BEGINNING_AGAIN, KEEPING, name_strategy
 from recovery.contracts.option import Option, SettledBy
@@ -30,11 +29,11 @@ from recovery.contracts.plan import (
     SinkPlace,
     WaitingFile,
 )
+from recovery.contracts.start_choice import StartChoice
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
 from recovery.plans.accepted import costs_of
-from recovery.sources import position_requests
 from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.spark.api import NO_SUCH_COLUMN
@@ -203,7 +202,7 @@ def build(
         waiting_files=tuple(
             WaitingFile(path=f.path, size=f.size, mtime_ms=f.mtime_ms) for f in files_of(facts, "waiting")
         ),
-        wishes=position_requests.as_dicts(recovery.chosen.positions),
+        wishes={source: wish for source, wish in recovery.chosen.positions.items() if wish is not None},
         target=recovery.chosen.target if option.strategy == "replay" else None,
         inputs=tuple(_input(source) for source in facts.sources),
         gathered_at=facts.gathered_at,

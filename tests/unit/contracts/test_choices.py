@@ -9,8 +9,9 @@ from pydantic import ValidationError
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Acceptance, Accepted, Effect
 from recovery.contracts.amounts import Bound
-from recovery.contracts.choices import Choices, ChoicesChange, StartChoice
+from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.names import Strategy, name_strategy, read_strategy
+from recovery.contracts.start_choice import StartChoice
 
 COST = {"effect": "loss", "rows": 9, "bound": "exact", "why": "so it is"}
 ACCEPTED = Accepted(loss=Acceptance(effect=Effect.LOSS, by="ada", rows=9, bound=Bound.EXACT, reason=""))

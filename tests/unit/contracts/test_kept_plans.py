@@ -8,6 +8,7 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.option import Option
+from recovery.contracts.start_choice import StartChoice
 from recovery.models import Plan
 from tests import factories as f
 from tests.unit.contracts import kept
@@ -29,6 +30,25 @@ def test_a_sealed_plan_goes_through_the_value_to_the_same_bytes_but_for_what_no_
     for finding in written["findings"]:
         del finding["outcome"]  # findings had none
     assert codec.seal({**written, **dropped}) == seal
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"latest": True},
+        {"earliest": True, "parts": {"orders-0": None, "orders-1": {"at_ms": 5}}},
+        {"version": 0},
+        {"file": "file:///in/1.json"},
+        {"by_hand": '{"orders":{"0":3}}'},
+    ],
+    ids=["a word", "parts", "a version", "a file", "by hand"],
+)
+def test_a_chosen_start_keeps_the_bytes_that_it_was_sealed_with(wish: dict[str, Any]) -> None:
+    _, body = SEALED[0]
+    read = codec.read_plan({**body, "wishes": {"0": wish}})
+    assert read.wishes == {"0": StartChoice(**wish)}
+    for write in (codec.to_read_json, codec.to_json):
+        assert codec.canonical_json(write(read)["wishes"]) == codec.canonical_json({"0": wish})
 
 
 @pytest.mark.django_db
