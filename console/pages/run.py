@@ -148,6 +148,7 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
     polls = running.poll_seconds(page.recovery, page.steps)
     refusal = None if polls == 1 else _rollback_refusal(page)
     asked = _read_asked(page)
+    by_others = stuck is not None and skipping.is_started_by_others(page.recovery)
     context = {
         **build_frame(page, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
         "steps": rows,
@@ -158,7 +159,7 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
         "halt": page.recovery.chosen.halt,
         "why_not_stop": may_why(page.by, Right.RECOVER, page.environment),
         "poll": polls,
-        "bar": bars.run_bar(page, stuck, refusal, asked),
+        "bar": bars.run_bar(page, stuck, refusal, asked, by_others=by_others),
         "asked": asked,
         "last_sign": running.last_sign(page.steps),
     }
@@ -178,7 +179,8 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
             "resume_at": reviewing.STEP_NAMES.get(stuck.kind, stuck.kind),
             "called": called.who_to_call(page.recovery),
         }
-        context["ladder"] = running.run_ladder(page.recovery, stuck, refusal, skipping.refusal(page.recovery))
+        no_skip = skipping.refusal(page.recovery)
+        context["ladder"] = running.run_ladder(page.recovery, stuck, refusal, no_skip, by_others=by_others)
     return context
 
 

@@ -24,9 +24,14 @@ FREE = "The reason is above and in the audit log. The flow is free for another r
 
 
 def run_bar(
-    page: RecoveryPage, stuck: Step | None, refusal: str | None, asked: PersonAsked | None = None
+    page: RecoveryPage,
+    stuck: Step | None,
+    refusal: str | None,
+    asked: PersonAsked | None = None,
+    *,
+    by_others: bool = False,
 ) -> ActionBar:
-    """`asked`: what a person is to do while it runs."""
+    """`asked`: what a person is to do while it runs. `by_others`: others have started the stream meanwhile."""
     state = page.recovery.state
     verify = reverse("verify", args=[page.pk])
     if state in ("running", "verifying"):
@@ -39,7 +44,7 @@ def run_bar(
             (Link(verify, "Criteria of the proof"),) if state == "verifying" else (),
         )
     if state == "needs_attention" and stuck is not None:
-        return _stuck_bar(page, stuck, refusal)
+        return _back_bar(page) if by_others and refusal is None else _stuck_bar(page, stuck, refusal)
     if state == "unproven":
         return ActionBar("Ended without proof.", FREE, Primary("Go to Verify", href=verify), code="unproven")
     if state in ("succeeded", "needs_attention"):
@@ -53,6 +58,17 @@ def run_bar(
     flow = reverse("flow", args=[page.recovery.flow_id])
     return ActionBar(
         "This recovery has ended.", page.recovery.reason, Primary("Back to the flow", href=flow), code="ended"
+    )
+
+
+def _back_bar(page: RecoveryPage) -> ActionBar:
+    """Where others have started the stream, and what was changed can still be put back."""
+    return ActionBar(
+        "Puts back what this recovery changed, and ends it.",
+        "Disable what started the stream first.",
+        Primary("Roll back", href=reverse("rollback", args=[page.pk])),
+        why_not=may_why(page.by, Right.RECOVER, page.environment),
+        code="roll-back",
     )
 
 

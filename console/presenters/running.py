@@ -376,12 +376,20 @@ def says_rollback(recovery: Any) -> str:
     return f"{back} the new checkpoint version away and writes the old source back. Ends this recovery."
 
 
-def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -> list[AdviceRung]:
-    """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped."""
+def run_ladder(
+    recovery: Any, step: Any, refusal: str | None, no_skip: str | None, *, by_others: bool = False
+) -> list[AdviceRung]:
+    """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped.
+    `by_others`: others have started the stream, so that the step would fail again."""
     name = STEP_NAMES.get(step.kind, step.kind)
     rungs = _unknown_rungs(step) if step.state == "unknown" else []
-    gives_up = is_given_up(step.kind, no_skip)
-    if probing.is_answered(step) and not gives_up:
+    gives_up, goes_back = is_given_up(step.kind, no_skip), by_others and refusal is None
+    if goes_back:
+        rungs.append(_back_rung(recovery, first=True))
+    if by_others:
+        says = "The checkpoint is not as this plan left it, so the step would stop again. Start nothing."
+        rungs.append(AdviceRung(f"Resume at {name}", says, ("Not possible",), code="started-by-others"))
+    elif probing.is_answered(step) and not gives_up:
         says = (
             "It first reads what was done already, and does not do it twice."
             if step.state == "unknown"
@@ -406,14 +414,13 @@ def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | Non
             code="skip",
         )
     )
-    rungs.append(
-        AdviceRung("Roll back", refusal, ("Not possible",), code="not-undoable")
-        if refusal
-        else AdviceRung(
-            "Roll back",
-            says_rollback(recovery),
-            ("Cannot be undone",),
-            code="rollback",
-        )
-    )
-    return rungs
+    if refusal:
+        rungs.append(AdviceRung("Roll back", refusal, ("Not possible",), code="not-undoable"))
+    elif not goes_back:
+        rungs.append(_back_rung(recovery, first=False))
+    return sorted(rungs, key=lambda rung: not rung.first) if by_others else rungs
+
+
+def _back_rung(recovery: Any, *, first: bool) -> AdviceRung:
+    tags = ("Recommended", "Cannot be undone") if first else ("Cannot be undone",)
+    return AdviceRung("Roll back", says_rollback(recovery), tags, first=first, code="rollback")

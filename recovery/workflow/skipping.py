@@ -67,8 +67,16 @@ def refusal(recovery: Recovery) -> str | None:
 
 
 def has_no_way_back(recovery: Recovery) -> bool:
-    """Whether it is at a rerun that failed as somebody else had started the stream, and that can no longer be rolled
-    back. Asks API and storage."""
+    """Whether others have started its stream, and it can no longer be rolled back. Asks API and storage."""
+    try:
+        return is_started_by_others(recovery) and rollback.refusal(recovery) is not None
+    except RepriseError:
+        return False
+
+
+def is_started_by_others(recovery: Recovery) -> bool:
+    """Whether it is at a rerun that failed, and its checkpoint is not as its plan left it: the rerun would fail again.
+    Asks the storage; False where that does not answer."""
     if recovery.state != "needs_attention" or joining.joint_of(recovery) is not None:
         return False
     try:
@@ -76,10 +84,9 @@ def has_no_way_back(recovery: Recovery) -> bool:
         if step.kind != "rerun" or step.state != "failed" or step.plan is None:
             return False
         flow = recovery.flow
-        is_foreign = (
+        return (
             flow.pipeline.workspace.has_streams and find_foreign_batches(flow, step.plan, step) is not None
         )
-        return is_foreign and rollback.refusal(recovery) is not None
     except RepriseError:
         return False
 

@@ -44,8 +44,8 @@ def refuse_foreign_batches(context: Context) -> None:
     raise Refused(
         f"Something else has started this stream since {label} "
         f"{'put the checkpoint into place' if foreign.is_seeded else 'was planned'}: {says} Nothing was started. "
-        f"Disable what starts it, stop the stream, then end this recovery without proof (bin/manage skip {label} "
-        "--reason …) and look at the stream again.",
+        f"Disable what starts it and stop the stream. Then roll {label} back; if it can no longer be, end it without "
+        f"proof (bin/manage skip {label} --reason …).",
         code="batch_by_others",
     )
 

@@ -7,6 +7,7 @@ over the same home then shows them; nothing of Spark or the Pipelines API runs.
 import json
 import os
 import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -495,27 +496,62 @@ def _streams() -> dict[str, str]:
         "stream-read": f"/streams/new?checkpoint={root}/returns/_checkpoint",
         "stream-said": f"/flows/{adopted.pipeline.flows.get().pk}/stream",
         "flow-adopted": f"/flows/{adopted.pipeline.flows.get().pk}",
-        "run-by-hand": f"/recoveries/{_wait_for_person(root / 'refunds' / '_checkpoint', admin).pk}/run",
+        "pipeline-adopted": f"/pipelines/{adopted.pipeline.pk}",
+        **_by_hand(root, admin),
     }
 
 
-def _wait_for_person(checkpoint: Path, admin: Any) -> Any:
-    """A recovery whose rerun has asked a person to start the stream."""
+def _by_hand(root: Path, admin: Any) -> dict[str, str]:
+    """Plain streams that a person starts: while that is awaited, once it is seen, as someone else did it; and proven."""
     from django.utils import timezone
 
-    from recovery.models import Step, StreamStart
     from recovery.streams.actions import StreamDetails, adopt_stream
     from tests import factories as f
     from tests.checkpoint_builder import Built
 
-    Built(checkpoint, query_id="7d1f0c52-1f6b-4d0c-9a61-5b2f8e7c4a10").write()
-    stream = adopt_stream(checkpoint=str(checkpoint), said=StreamDetails(name="refunds"), by=admin)
-    recovery = f.running(stream.pipeline.flows.get())
-    now = timezone.now()
-    StreamStart.objects.create(stream=stream, update_id="start-1", asked_at=now, batch_before=2, by_hand=True)
-    watched = {"began": now.isoformat(), "state": "WAITING_FOR_RESOURCES"}
+    def adopt(name: str) -> Any:
+        query = str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+        built = Built(root / name / "_checkpoint", query_id=query).write()
+        return adopt_stream(checkpoint=str(built.root), said=StreamDetails(name=name), by=admin)
+
+    waits = _start_by_hand(adopt("refunds"), "WAITING_FOR_RESOURCES")
+    seen = _start_by_hand(adopt("vouchers"), "RUNNING")
+    foreign = f.into(f.running(adopt("parcels").pipeline.flows.get(), "revert"), "needs_attention")
+    foreign.steps.filter(kind="rerun").update(
+        state="failed",
+        ended_at=timezone.now(),
+        result={},
+        problem=f"Something else has started this stream since {foreign.label} was planned: batch 2 was the last one, "
+        "now it is 3. Nothing was started. Disable what starts it and stop the stream. Then roll "
+        f"{foreign.label} back; if it can no longer be, end it without proof "
+        f"(bin/manage skip {foreign.label} --reason …).",
+    )
+    proven = f.verified(adopt("invoices").pipeline.flows.get())
+    return {
+        "run-by-hand": f"/recoveries/{waits.pk}/run",
+        "run-by-hand-seen": f"/recoveries/{seen.pk}/run",
+        "run-by-hand-stranger": f"/recoveries/{foreign.pk}/run",
+        "verify-stream": f"/recoveries/{proven.pk}/verify",
+        "report-stream": f"/recoveries/{proven.pk}/report",
+        "flow-stream": f"/flows/{proven.flow_id}",
+    }
+
+
+def _start_by_hand(stream: Any, state: str) -> Any:
+    """A recovery whose rerun has asked a person to start the stream, and has seen `state` of it."""
+    from django.utils import timezone
+
+    from recovery.models import Step, StreamStart
+    from recovery.workflow.steps.rerun import say_state
+    from tests import factories as f
+
+    recovery, now = f.running(stream.pipeline.flows.get()), timezone.now()
+    update = f"start-{stream.pk}"
+    StreamStart.objects.create(stream=stream, update_id=update, asked_at=now, batch_before=2, by_hand=True)
+    watched = {"began": now.isoformat(), "state": state}
     Step.objects.filter(recovery=recovery, kind="rerun").update(
-        result={"update_id": "start-1", "watched": watched}
+        result={"update_id": update, "watched": watched},
+        log=[[now.isoformat(), f"Run {update} {say_state(state)}."]],
     )
     return recovery
 

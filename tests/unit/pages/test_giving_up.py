@@ -32,6 +32,22 @@ def test_what_a_run_that_stands_still_offers(
 
 
 @pytest.mark.parametrize(
+    ("refusal", "no_skip", "codes"),
+    [
+        (None, "Step rerun is never skipped.", ["rollback", "started-by-others", "never-skipped"]),
+        ("Batch 2 was committed since.", None, ["skip", "started-by-others", "not-undoable"]),
+    ],
+)
+def test_a_rerun_that_others_prevent_is_not_resumed_but_undone_or_given_up(
+    refusal: str | None, no_skip: str | None, codes: list[str]
+) -> None:
+    recovery = SimpleNamespace(strategy="continue")
+    ladder = run_ladder(recovery, at("rerun"), refusal, no_skip, by_others=True)
+    assert [rung.code for rung in ladder] == codes
+    assert [rung.code for rung in ladder if rung.first] == codes[:1]
+
+
+@pytest.mark.parametrize(
     ("kind", "ends"), [("rerun", True), ("verify", True), ("refresh", False), ("backup", False)]
 )
 def test_a_skip_that_ends_the_recovery_is_named_for_that(kind: str, ends: bool) -> None:

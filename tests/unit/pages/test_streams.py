@@ -277,7 +277,7 @@ ON_EVERY_STREAM = ("flow_definition", "flow_progress", "stream_progress", "updat
         "/flows/{flow}/recoveries", "/flows/{flow}/stream", "/recoveries/{recovery}/diagnose",
         "/recoveries/{recovery}/stop", "/recoveries/{recovery}/offset", "/recoveries/{recovery}/patch",
         "/recoveries/{recovery}/review", "/recoveries/{recovery}/run", "/recoveries/{recovery}/verify",
-        "/recoveries/{recovery}/cancel",
+        "/recoveries/{recovery}/cancel", "/recoveries/{recovery}/report", "/pipelines/{pipeline}", "/search?q=orders",
     ],
 )  # fmt: skip
 def test_no_page_of_a_plain_stream_speaks_of_a_pipeline_or_an_update(
@@ -285,7 +285,8 @@ def test_no_page_of_a_plain_stream_speaks_of_a_pipeline_or_an_update(
 ) -> None:
     add(signed_in(client, "admin"), place, event_log=events, runner="by-hand", name="orders")
     flow = Flow.objects.get()
-    text = read_words(client.get(path.format(flow=flow.pk, recovery=recovery("diagnosing", flow=flow).pk)))
+    opened = recovery("diagnosing", flow=flow)
+    text = read_words(client.get(path.format(flow=flow.pk, pipeline=flow.pipeline_id, recovery=opened.pk)))
     assert "orders" in text
     assert OF_A_PIPELINE.findall(text) == []
 

@@ -1,5 +1,6 @@
 """While a step of a stream by hand waits for a person, the page and its bar say what to do; afterwards they do not."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +8,9 @@ from django.test import Client
 from django.utils import timezone
 
 from recovery.models import Flow, Recovery, Step, Stream, StreamStart
+from recovery.workflow import selectors
 from tests import factories as f
+from tests.checkpoint_builder import Built
 from tests.pages import Element, asked
 
 pytestmark = pytest.mark.django_db
@@ -86,3 +89,22 @@ def test_a_stop_that_a_person_must_do_is_asked_for_on_its_page(
     page = asked(responder, f"/recoveries/{recovery.pk}/stop")
     assert ({STOP, "bar-stop-stream"} <= codes(page)) is is_asked
     assert bool({STOP, "bar-stop-stream"} & codes(page)) is is_asked
+
+
+def test_a_stream_that_others_have_started_is_rolled_back_and_not_resumed(
+    responder: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selectors, "rollback_refusal", lambda recovery: None)
+    flow = plain_stream()
+    checkpoint = Built(tmp_path / "orders").write()
+    Stream.objects.update(checkpoint=str(checkpoint.root))
+    recovery = f.into(f.running(flow, "revert"), "needs_attention")
+    recovery.steps.filter(kind="rerun").update(state="failed", problem="Others have started it.", result={})
+
+    page = asked(responder, f"/recoveries/{recovery.pk}/run")
+
+    assert {"bar-roll-back", "started-by-others", "rollback"} <= codes(page)
+    assert "resume" not in codes(page)
+    primary = page.primary()
+    assert primary is not None
+    assert primary["href"] == f"/recoveries/{recovery.pk}/rollback"
