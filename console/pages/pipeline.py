@@ -13,8 +13,7 @@ from recovery.errors import NotFound
 from recovery.models import Pipeline
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import filter_visible
-from recovery.pipelines.alone import health_of, list_behind
-from recovery.pipelines.failures import say_health
+from recovery.pipelines.alone import health_of, list_behind, say_pipeline
 from recovery.workflow.diagnosing import diagnose_pipeline
 from recovery.workflow.doubting import doubts_of
 
@@ -33,12 +32,15 @@ def show_pipeline(request: PageRequest, by: Actor, pipeline_pk: int) -> HttpResp
     context = {
         "section": "flows",
         "broken": broken if len(broken) >= FEWEST else [],
+        "failing": next((f for f in own if f.state == "failed"), None),
+        "is_stream": pipeline.workspace.has_streams,
+        "run_noun": pipeline.workspace.run_noun,
         "pipeline": pipeline,
         "workspace": pipeline.workspace.name,
         "environment": pipeline.environment,
         "badge": pipelines.pipeline_header(pipeline, now, behind=bool(behind), doubted=bool(doubts)),
         "health": health,
-        "says": say_health(health, behind),
+        "says": say_pipeline(pipeline, behind),
         "failure": failure,
         "diagnosis": diagnose_pipeline(failure) if failure else None,
         "causes": flows.list_causes(failure.causes) if failure else [],

@@ -11,8 +11,7 @@ from console.presenters.doubting import flow_badge
 from console.presenters.inventory import first_sentence
 from console.presenters.pipelines import badge_of
 from recovery.people.roles import Actor, Right
-from recovery.pipelines.alone import health_of
-from recovery.pipelines.failures import say_health
+from recovery.pipelines.alone import say_pipeline
 from recovery.search import MOST, FoundBy, search
 from recovery.workflow.doubting import doubts_of
 
@@ -39,6 +38,6 @@ def show_results(request: PageRequest, by: Actor) -> HttpResponse:
         "flows": [(f, flow_badge(f, doubts.get(f.pk))) for f in results.flows],
         "errors": [(f, flow_badge(f, doubts.get(f.pk)), first_sentence(f.error)) for f in results.errors],
         "recoveries": [(f, verifying.proof_badge(f.recovery), WHY[f.by]) for f in results.recoveries],
-        "pipelines": [(p, badge_of(p), say_health(health_of(p))) for p in results.pipelines],
+        "pipelines": [(p, badge_of(p), say_pipeline(p)) for p in results.pipelines],
     }
     return render_page(request, "search.html", context)

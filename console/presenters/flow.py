@@ -15,10 +15,10 @@ from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.facts import GatheredFacts
 from recovery.diagnosis.judgement import title_by_error
 from recovery.models import Flow, Recovery
-from recovery.pipelines.alone import health_of
+from recovery.pipelines.alone import health_of, say_pipeline
 from recovery.pipelines.behind import since_of
 from recovery.pipelines.downstream import Node
-from recovery.pipelines.failures import PipelineFault, PipelineState, say_health
+from recovery.pipelines.failures import PipelineFault, PipelineState
 from recovery.workflow.doubting import Doubt
 from recovery.workflow.waiting import WaitingFiles
 
@@ -127,7 +127,7 @@ def _of_pipeline(flow: Flow) -> tuple[str, str] | None:
     if flow.state not in ("ok", "stopped") or health.state is not PipelineState.FAILED or not whole:
         return None
     well = "ended well" if flow.state == "ok" else "was stopped"
-    return f"This flow {well}, but its pipeline is not as it should be.", say_health(health)
+    return f"This flow {well}, but its pipeline is not as it should be.", say_pipeline(flow.pipeline)
 
 
 def say_damage(diagnosis: Diagnosis) -> str:

@@ -172,21 +172,21 @@ def _end_time(update: Mapping[str, Any]) -> datetime | None:
     )
 
 
-def say_failure(failure: UpdateFailure | None) -> str:
-    """Why it failed, in one sentence; of people's code with exception, file and line."""
+def say_failure(failure: UpdateFailure | None, run_noun: str = "update") -> str:
+    """Why it failed, in one sentence; of people's code with exception, file and line. `run_noun`: as `Workspace`."""
     if failure is None:
-        return "Its newest update failed. Why is not known yet: its events were not read."
+        return f"Its newest {run_noun} failed. Why is not known yet: its events were not read."
     if failure.is_cancelled:
         who = (
             "Someone"
             if failure.cancelled_by in ("", "USER_ACTION")
             else failure.cancelled_by.replace("_", " ").lower()
         )
-        return f"{who.capitalize()} cancelled update {failure.update_id[:8]}. What it would have done is not known."
+        return f"{who.capitalize()} cancelled {run_noun} {failure.update_id[:8]}. What it would have done is not known."
     before = " It failed before any flow ran." if failure.phase == FailurePhase.BEFORE else ""
     if failure.condition in SILENT:  # no error was raised: this is what the updates show
         return title_by_error((), failure.condition)
-    return f"{say_causes(failure.causes)}.{before}"
+    return f"{_end_sentence(say_causes(failure.causes))}{before}"
 
 
 def say_causes(causes: Sequence[Mapping[str, Any]]) -> str:
@@ -201,22 +201,27 @@ def say_error(causes: Sequence[Mapping[str, Any]], condition: str = "") -> str:
     """What is wrong by an error alone, as a sentence: as the table of diagnosis calls it, else as the error does."""
     if title := title_by_error(causes, condition):
         return title
-    says = say_causes(causes)
+    return _end_sentence(say_causes(causes))
+
+
+def _end_sentence(says: str) -> str:
     return says if says.endswith("…") else f"{says}."
 
 
-def say_health(health: PipelineHealth, behind: Sequence[tuple[str, str]] = ()) -> str:
-    """What is so, in a sentence, for a list. `behind`: name and state of flows whose datasets are empty or stale."""
+def say_health(
+    health: PipelineHealth, behind: Sequence[tuple[str, str]] = (), run_noun: str = "update"
+) -> str:
+    """What is so, in a sentence, for a list. `behind`: name and state of flows whose datasets are empty or stale.
+    `run_noun`: as `Workspace` calls one run."""
     if health.state is PipelineState.FAILED:
-        return say_failure(health.failure)
+        return say_failure(health.failure, run_noun)
     if health.state is PipelineState.RUNNING:
-        return "An update is running." + (
-            f" Before it: {say_failure(health.failure)}" if health.failure else ""
-        )
+        before = f" Before it: {say_failure(health.failure, run_noun)}" if health.failure else ""
+        return f"{'The stream runs' if run_noun == 'run' else 'An update is running'}.{before}"
     if health.state is PipelineState.UNKNOWN:
-        return "No update has run yet." if health.since is None else UNKNOWN_FLOWS
+        return f"No {run_noun} has been seen yet." if health.since is None else UNKNOWN_FLOWS
     if not behind:
-        return "Its newest update completed."
+        return f"Its newest {run_noun} completed."
     named = [f"{name} is {state}" for name, state in behind[:NAMED]]
     more = [f"{len(behind) - NAMED} more are not up to date"] if len(behind) > NAMED else []
-    return f"Its newest update completed, but {', '.join([*named, *more])}."
+    return f"Its newest {run_noun} completed, but {', '.join([*named, *more])}."

@@ -19,10 +19,10 @@ from django.utils import timezone
 from recovery.models import Flow, FlowInput, Listed, ListVersion, Pipeline
 from recovery.models.listed import hold_pipelines
 from recovery.pipelines import retention
-from recovery.pipelines.alone import health_of
+from recovery.pipelines.alone import health_of, say_pipeline
 from recovery.pipelines.behind import NOT_OK, since_of
 from recovery.pipelines.events import when
-from recovery.pipelines.failures import PipelineState, say_error, say_health
+from recovery.pipelines.failures import PipelineState, say_error
 
 AT_ONCE: Final = 200
 """Pipelines whose rows are derived in one go."""
@@ -107,7 +107,7 @@ COLUMNS: Final = [f.attname for f in Listed._meta.concrete_fields if f.name not 
 def _derive(pipeline_ids: Sequence[int]) -> Iterator[Listed]:
     now = timezone.now()
     existing = Pipeline.objects.filter(pk__in=pipeline_ids, gone=False)
-    pipelines = list(existing.defer("spec", "updates").order_by("pk"))
+    pipelines = list(existing.select_related("workspace").defer("spec", "updates").order_by("pk"))
     flows: dict[int, list[Flow]] = defaultdict(list)
     known = Flow.objects.filter(pipeline__in=pipelines).annotate(committed=KT("last_progress__timestamp"))
     for row in known.defer("last_progress", "inputs").order_by("pk"):
@@ -126,7 +126,7 @@ def _derive(pipeline_ids: Sequence[int]) -> Iterator[Listed]:
 
 def _row_of_pipeline(pipeline: Pipeline, has_flows: bool) -> Listed:
     health = health_of(pipeline)
-    says = "" if health.state is PipelineState.OK else say_health(health)
+    says = "" if health.state is PipelineState.OK else say_pipeline(pipeline)
     condition = health.failure.condition if health.failure else ""
     return Listed(
         pipeline=pipeline,

@@ -84,9 +84,7 @@ def is_started_by_others(recovery: Recovery) -> bool:
         if step.kind != "rerun" or step.state != "failed" or step.plan is None:
             return False
         flow = recovery.flow
-        return (
-            flow.pipeline.workspace.has_streams and find_foreign_batches(flow, step.plan, step) is not None
-        )
+        return flow.pipeline.workspace.has_streams and find_foreign_batches(flow, step.plan, step) is not None
     except RepriseError:
         return False
 

@@ -502,7 +502,7 @@ def _streams() -> dict[str, str]:
 
 
 def _by_hand(root: Path, admin: Any) -> dict[str, str]:
-    """Plain streams that a person starts: while that is awaited, once it is seen, as someone else did it; and proven."""
+    """Plain streams that a person starts: awaited, seen, started by others instead; and proven."""
     from django.utils import timezone
 
     from recovery.streams.actions import StreamDetails, adopt_stream

@@ -15,9 +15,9 @@ from recovery.names import shown
 from recovery.people.roles import Right
 from recovery.people.visible import filter_visible
 from recovery.pipelines import retention
-from recovery.pipelines.alone import health_of, list_behind
+from recovery.pipelines.alone import list_behind, say_pipeline
 from recovery.pipelines.behind import NOT_OK, since_of
-from recovery.pipelines.failures import PipelineState, failure_from, say_health
+from recovery.pipelines.failures import PipelineState, failure_from
 from recovery.pipelines.losses import is_in_doubt
 from recovery.streams.describing import running_json, signs_json
 from recovery.workflow.doubting import Doubt, doubts_of
@@ -110,7 +110,7 @@ def pipeline_json(pipeline: Pipeline, behind: Sequence[tuple[str, str]]) -> dict
         "workspace": pipeline.workspace.name,
         "state": pipeline.judged or "unknown",
         "since": since.isoformat() if since else None,
-        "says": say_health(health_of(pipeline), behind),
+        "says": say_pipeline(pipeline, behind),
     }
 
 
@@ -206,7 +206,7 @@ def pipeline_line(pipeline: Pipeline) -> str:
     state, since = pipeline.judged or "unknown", pipeline.judged_since
     how = "fails" if state == PipelineState.FAILED else f"is {state}"
     when = f" since {since:%Y-%m-%d %H:%M:%S} UTC" if since else ""
-    says = shown(say_health(health_of(pipeline)))
+    says = shown(say_pipeline(pipeline))
     return f"Pipeline {shown(pipeline.name)} ({pipeline.environment}) {how}{when}: {says}"
 
 

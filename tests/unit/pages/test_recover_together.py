@@ -13,7 +13,7 @@ from recovery.workflow.plan_basis import digest_basis
 from tests import factories as f
 from tests.factories.joint import planned_flows, states
 from tests.factories.together import broken_flows, open_for, stop_early
-from tests.pages import refusal
+from tests.pages import asked, refusal
 from tests.unit.pages.reading import signed_in
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +50,13 @@ def test_a_pipeline_and_its_flows_lead_there_where_several_fail(
     for address in (f"/pipelines/{flow.pipeline_id}", f"/flows/{flow.pk}"):
         text = responder.get(address).content.decode()
         assert ('data-code="recover-together"' in text) is offered, address
+
+
+def test_a_pipeline_leads_to_its_one_flow_that_fails(responder: Client) -> None:
+    flow = f.failed_flow()
+    f.flow(flow.pipeline, state="ok")
+    page = asked(responder, f"/pipelines/{flow.pipeline_id}")
+    assert page.one("open-failing").attributes["href"] == f"/flows/{flow.pk}"
 
 
 def test_a_viewer_chooses_which_flows_are_shown_and_no_try_is_written_down() -> None:
