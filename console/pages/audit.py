@@ -69,11 +69,12 @@ def _audit_frame(by: Actor, tab: str = "") -> dict[str, Any]:
     """What every page of the audit shows: the state of the chain, what waits for review."""
     check = log_operations.newest_check()
     hours = (timezone.now() - check.at) / timedelta(hours=1) if check else None
+    newest = AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first() or 0
     return {
         "section": "audit",
         "tab": tab,
-        "standing": auditing.chain_standing(check, hours_since=hours),
-        "newest": AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first() or 0,
+        "standing": auditing.chain_standing(check, hours_since=hours, newest=newest),
+        "newest": newest,
         "waiting": reviews.acts_to_review(by),
         "may_export": by.may(Right.EXPORT_AUDIT),
         "why_no_export": may_why(by, Right.EXPORT_AUDIT),

@@ -126,23 +126,26 @@ def review_item(queued: Any, *, name: str, missing_right: str | None) -> ReviewR
 
 @dataclass(frozen=True)
 class ChainStanding:
-    """What the newest check of the chain said. `broken` makes the red banner, `late` a word."""
+    """What the newest check of the chain found. `broken` makes the red banner, `late` a word. `unchecked`: how many
+    entries came after it."""
 
     check: Any
     badge: status.Badge
     broken: bool
     late: bool
+    unchecked: int = 0
 
 
-def chain_standing(check: Any, *, hours_since: float | None) -> ChainStanding:
-    """From the newest check, or None before the first; `late` after two days without one."""
+def chain_standing(check: Any, *, hours_since: float | None, newest: int = 0) -> ChainStanding:
+    """From the newest check, or None before the first; `late` after two days without one. `newest`: the last entry."""
     late = hours_since is not None and hours_since > 48
     if check is None:
         return ChainStanding(None, status.Badge("unknown", "Not checked yet"), broken=False, late=False)
+    unchecked = max(0, newest - check.last)
     if not check.ok:
-        return ChainStanding(check, status.Badge("failed", "Chain broken"), broken=True, late=late)
+        return ChainStanding(check, status.Badge("failed", "Chain broken"), True, late, unchecked)
     word = status.Badge("attention", "Check is late") if late else status.Badge("ok", "Chain unbroken")
-    return ChainStanding(check, word, broken=False, late=late)
+    return ChainStanding(check, word, False, late, unchecked)
 
 
 @dataclass(frozen=True)

@@ -264,6 +264,14 @@ class TestChain:
         assert "check" in asked(auditor, "/audit/chain").acts()
         assert AuditCheck.objects.get().entries == 5, "three, and the two that asked"
 
+    def test_what_came_after_the_last_check_is_not_called_checked(self, auditor: Client) -> None:
+        entries(3)
+        checking.check_daily()
+        checked = AuditCheck.objects.get().last
+        later = AuditEntry.objects.latest("seq").seq - checked
+        entries(2)
+        assert asked(auditor, "/audit").value("unchecked") == str(later + 2)
+
     def test_a_check_that_found_nothing_out_says_so(self, auditor: Client) -> None:
         AskedCheck.objects.create(
             number=1, by="auditor", at=timezone.now(), ended_at=timezone.now(), problem=checking.LOST
