@@ -143,12 +143,14 @@ def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse
         return done
     frame = frame_of(flow, "", by)
     diagnosis = diagnosis_of(flow, frame["recovery"])
-    looked = _unread_context(flow)
+    looked, adopted = _unread_context(flow), _adopted_context(flow)
     context = {
         **frame,
         "sentence": flows.QUIET_SENTENCE
         if frame["quiet"]
-        else flows.flow_sentence(flow, diagnosis, frame["below_behind"], frame["doubt"]),
+        else flows.flow_sentence(
+            flow, diagnosis, frame["below_behind"], frame["doubt"], unwatched=bool(adopted.get("unwatched"))
+        ),
         "facts": _list_facts(flow, frame["recovery"], frame["below_behind"], looked["unread"]),
         **_batches_context(flow, frame["recovery"]),
         **looked,
@@ -162,7 +164,7 @@ def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse
         "broken": list_broken(flow.pipeline),
         "may_open": flow.streaming and (flow.state == "failed" or is_in_doubt(flow)),
         "twins": twins_of(flow, by),
-        **_adopted_context(flow),
+        **adopted,
     }
     return render_page(request, "flow/overview.html", context, refusal=refusal)
 
@@ -203,7 +205,8 @@ def _adopted_context(flow: Flow) -> dict[str, object]:
         return {}
     signs = streams.sign_rows(list_signs(stream))
     runs = streams.running_fact(answer_of(stream), timezone.now())
-    return {"stream": stream, "signs": signs, "runs": runs}
+    unwatched = not (stream.event_log or stream.running)
+    return {"stream": stream, "signs": signs, "runs": runs, "unwatched": unwatched}
 
 
 def _unread_context(flow: Flow) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class Fact:
     name: str
     value: str
     small: str = ""
+    #: of `data-code`, where a test or a program looks for it
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,11 @@ def flow_sentence(
     diagnosis: Diagnosis | None,
     late: Sequence[below.DatasetRow] = (),
     doubt: Doubt | None = None,
+    *,
+    unwatched: bool = False,
 ) -> tuple[str, str]:
     """What is so, in one sentence, and what it means. `late`: what is below the flow and behind it. `doubt`: what
-    speaks against a flow that is ok."""
+    speaks against a flow that is ok. `unwatched`: nothing shows whether the stream runs."""
     if flow.state == "failed":
         why = diagnosis or Diagnosis()
         says = why.says or "The error was not recognised; it is below as it came."
@@ -101,6 +105,8 @@ def flow_sentence(
         says = title_by_error(flow.error, flow.condition)
         damage = say_damage(diagnosis) if diagnosis else ""
         return "The state of this flow is not known.", f"{says} {damage}".strip()
+    if flow.state == "unknown" and unwatched:
+        return UNWATCHED
     is_stream = flow.pipeline.workspace.has_streams
     run = flow.pipeline.workspace.run_noun
     result = "The page shows its result once the poller has seen it."
@@ -116,6 +122,10 @@ def flow_sentence(
     )
 
 
+UNWATCHED: Final = (
+    "Whether this stream runs is not known.",
+    "No event log and no running command is named, so no poll can see it. Its checkpoint shows how far it has come.",
+)
 NOTHING_WRONG: Final = "Nothing shows that this flow is wrong."
 PROOF_ONLY: Final = "Rows are compared by the proof of a recovery alone."
 
@@ -182,7 +192,9 @@ def _standing_fact(flow: Flow, last: Recovery | None, now: datetime) -> Fact:
 
 def _last_batch(flow: Flow, now: datetime) -> Fact:
     at = words.parse_moment((flow.last_progress or {}).get("timestamp"))
-    batch = "none" if flow.last_batch is None else f"batch {flow.last_batch:,}"
+    if flow.last_batch is None:
+        return Fact("Last batch seen", "none", "the checkpoint may hold batches")
+    batch = f"batch {flow.last_batch:,}"
     return Fact(
         "Last batch seen", batch, f"{words.format_clock(at, now)}, {words.format_ago(at, now)}" if at else ""
     )

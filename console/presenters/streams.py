@@ -66,8 +66,9 @@ def stream_facts(preview: Preview, now: datetime) -> tuple[list[Fact], list[Fact
     moved = None if standing.moved_ms is None else datetime.fromtimestamp(standing.moved_ms / 1000, UTC)
     age = f"{words.format_clock(moved, now)}, {words.format_ago(moved, now)}" if moved else ""
     sources = [f"{s.kind}: {labels.describe_progress(s)}" for s in report.sources]
+    named = ("the event log names it too", "in-event-log") if preview.logs.newest else ("", "")
     first = [
-        Fact("Query id", report.query_id or "not known", "the event log names it too"),
+        Fact("Query id", report.query_id or "not known", *named),
         Fact("Last batch", _batch_text(report.last_committed, "committed"), age),
         Fact("Planned", _planned_text(report), _planned_means(report)),
         Fact("Sources", str(len(sources)), "; ".join(sources)),
@@ -98,7 +99,7 @@ def _state_facts(report: CheckpointReport) -> list[Fact]:
         for o in report.state_operators
     ]
     if not steps:
-        return [Fact("State", "no stateful step", "as far as its files tell")]
+        return [Fact("State", "no stateful step", "as far as its files show")]
     return [Fact("State", words.format_count(len(steps), "step"), "; ".join(steps))]
 
 
@@ -135,7 +136,7 @@ def _sink_words(facts: SinkFacts) -> str:
     if not place:
         return "The path or the name of the table that it writes."
     how = "By its newest batch in the event log." if facts.is_read else ""
-    kind = "" if facts.sink.dataset else " Its format is not known yet: there are no files in it that tell."
+    kind = "" if facts.sink.dataset else " Its format is not known yet: no file in it shows it."
     return f"`{place}`. {how}{kind}".strip()
 
 

@@ -16,6 +16,7 @@ from recovery.models import AuditEntry, Flow, Person, RoleIn, Stream, Workspace
 from recovery.people.roles import Role
 from tests import factories
 from tests.factories.plain_streams import write_checkpoint, write_event_log
+from tests.pages import asked, parse
 from tests.unit.eventlogs import logs
 from tests.unit.workflow.rows import recovery
 
@@ -262,6 +263,25 @@ def test_a_stream_whose_table_is_not_known_is_not_said_to_write_one(responder: C
     page = responder.get(reverse("flow", args=[Flow.objects.get().pk])).content
     assert b'data-code="no-dataset"' in page
     assert b"<code></code>" not in page
+
+
+@pytest.mark.parametrize("has_log", [False, True])
+def test_a_stream_that_no_poll_can_see_leads_to_naming_its_event_log(
+    responder: Client, place: str, events: str, has_log: bool
+) -> None:
+    add(responder, place, **({"event_log": events} if has_log else {}))
+    flow = Flow.objects.get()
+    page = asked(responder, f"/flows/{flow.pk}")
+    assert ("name-event-log" in page.codes) is not has_log
+
+
+@pytest.mark.parametrize("has_log", [False, True])
+def test_an_event_log_is_not_said_to_know_a_query_where_none_was_read(
+    responder: Client, place: str, events: str, has_log: bool
+) -> None:
+    sent = {"checkpoint": place, "look": "1", **({"event_log": events} if has_log else {})}
+    page = parse(responder.post(reverse("stream-add"), sent).content.decode())
+    assert ("in-event-log" in page.codes) is has_log
 
 
 OF_A_PIPELINE = re.compile(r"\b(pipelines?|updates?)\b", re.I)
