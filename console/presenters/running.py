@@ -183,7 +183,8 @@ def person_asked(awaited: AwaitedAct | None) -> PersonAsked | None:
         return PersonAsked(
             awaited.act.value,
             "Stop the stream now where you usually stop it.",
-            "Keep it stopped. This step waits about two minutes; then stop again.",
+            "Nothing is stopped from here. Keep it stopped. This step waits about two minutes for that; if the stream "
+            "still runs then, stop again here.",
             awaited.asked_at,
         )
     log = "a run in its event log, or " if awaited.has_log else ""
@@ -192,7 +193,7 @@ def person_asked(awaited: AwaitedAct | None) -> PersonAsked | None:
         awaited.act.value,
         "Start the stream now where you usually start it.",
         f"Nothing is started from here. Watched for: {log}batch {batch} committed in {awaited.checkpoint}. "
-        "The recovery goes on by itself.",
+        "The recovery then goes on by itself; you may close this page.",
         awaited.asked_at,
     )
 
