@@ -108,7 +108,7 @@ TABLE: tuple[FindingKind, ...] = (
         I,
         "Batch {batch} was planned and not committed.",
         "Runs it first, over the same range.",
-        "Nothing. Positions are taken from the last committed batch.",
+        "Nothing to do. Positions are taken from the last committed batch.",
         seed=True,
     ),
     FindingKind(
@@ -179,14 +179,14 @@ TABLE: tuple[FindingKind, ...] = (
         I,
         "Source {source} is not a file source; its position is kept as it is written.",
         "Goes on from there.",
-        "Nothing. This version cannot position such a source.",
+        "Nothing to do. This version cannot position such a source.",
     ),
     FindingKind(
         "SOURCE_KEPT",
         I,
         "Source {source} is {kind}, at {position}; its position is kept as it is written.",
         "Goes on from there.",
-        "Nothing.",
+        "Nothing to do.",
         seed=True,
     ),
     FindingKind(
@@ -285,7 +285,7 @@ TABLE: tuple[FindingKind, ...] = (
         I,
         "Whether the input files of source {source} are still there is not known: {why}.",
         "Goes on.",
-        "Nothing.",
+        "Nothing to do.",
         seed=True,
     ),
     FindingKind(

@@ -62,7 +62,7 @@ TABLE: tuple[FindingKind, ...] = (
         I,
         "The table is {kind}, which keeps no log of a file sink; what it remembers of batches was not compared.",
         "Goes on.",
-        "Nothing.",
+        "Nothing to do.",
         seed=True,
     ),
     FindingKind(

@@ -208,7 +208,7 @@ TABLE: tuple[FindingKind, ...] = (
         I,
         "Operator {operator} has {count} files of an unknown kind, such as {file}; they may be newer than known.",
         "Reads what its version knows.",
-        "Nothing. These files were not judged.",
+        "Nothing to do. These files were not judged.",
         seed=True,
     ),
     FindingKind(
@@ -216,7 +216,7 @@ TABLE: tuple[FindingKind, ...] = (
         I,
         "{count} files of operator {operator} were not checked, such as {file}: {why}.",
         "Reads them.",
-        "Nothing.",
+        "Nothing to do.",
         seed=True,
     ),
     FindingKind(
