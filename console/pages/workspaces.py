@@ -152,6 +152,7 @@ def _workspace_form(
     context = {
         "section": "settings",
         "workspace": row,
+        "environment": row.environment if row else "",
         "given": given,
         "environments": ENVIRONMENTS,
         "rule": references.WORKSPACES.rule,

@@ -233,7 +233,7 @@ def _who_felt_it(report: Report) -> TroubleAnswer:
     good = words.parse_moment(report.last_good.at) if report.last_good else None
     until = words.parse_moment(_refreshed_at(report))
     if good is None:
-        text = "How old what they read was is not known."
+        text = "The age of the data that they read is not known."
     elif until is None or until < good:
         text = f"Nothing of this flow newer than {good:%d %b %Y, %H:%M:%S} UTC is known to have reached them."
     else:
@@ -242,7 +242,7 @@ def _who_felt_it(report: Report) -> TroubleAnswer:
             f"Nothing of this flow newer than {good:%d %b %Y, %H:%M:%S} UTC reached {_refreshed_names(report)} "
             f"for {span}, until {until:%H:%M:%S} UTC."
         )
-    return TroubleAnswer("Who felt it", answer, text, "who-felt-it")
+    return TroubleAnswer("Who was affected", answer, text, "who-felt-it")
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,7 @@ def describe_batches(report: Report) -> ReportedBatches:
         ("first batch of the rerun", report.first_batch),
         ("last batch when measured", report.last_batch),
     )
-    says = ", ".join(f"{word} {words.format_number(batch)}" for word, batch in named if batch is not None)
+    says = "; ".join(f"{word}: {words.format_number(batch)}" for word, batch in named if batch is not None)
     value = " ".join("-" if batch is None else str(batch) for _, batch in named)
     return ReportedBatches(f"{says[:1].upper()}{says[1:]}." if says else "", value)
 

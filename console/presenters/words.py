@@ -37,9 +37,11 @@ def format_size(value: int | None) -> str:
 
 
 def format_duration(seconds: float | None) -> str:
-    """`0.3 s`, `12 s`, `4 min 10 s`, `1 h 14 min`, `3 d 2 h`; None is `unknown`."""
+    """`under 0.1 s`, `0.3 s`, `12 s`, `4 min 10 s`, `1 h 14 min`, `3 d 2 h`; None is `unknown`."""
     if seconds is None:
         return "unknown"
+    if 0 < seconds < 0.05:
+        return "under 0.1 s"
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s"
     whole = int(seconds)

@@ -34,7 +34,8 @@ def test_a_size_is_said_in_its_largest_unit(value: int | None, said: str) -> Non
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(0.04, "0.0 s"), (1.84, "1.8 s"), (12, "12 s"), (250, "4 min 10 s"), (4440, "1 h 14 min"), (180000, "2 d 2 h"),
+    [(0, "0.0 s"), (0.04, "under 0.1 s"),
+     (1.84, "1.8 s"), (12, "12 s"), (250, "4 min 10 s"), (4440, "1 h 14 min"), (180000, "2 d 2 h"),
      (3600, "1 h"), (None, "unknown")],
 )  # fmt: skip
 def test_a_duration_has_at_most_two_parts(seconds: float | None, said: str) -> None:
