@@ -14,7 +14,7 @@ from operator import and_, or_
 from typing import Final, TypeVar
 
 from django.contrib.auth.models import User
-from django.db.models import Model, Q, QuerySet, TextField
+from django.db.models import Case, Model, Q, QuerySet, TextField, When
 from django.db.models.functions import Cast
 
 from recovery.models import Flow, Pipeline, Plan, Recovery, Vote
@@ -35,6 +35,10 @@ NAMES: Final = ("name", "dataset", "pipeline__name", "pipeline__workspace__name"
 
 PIPELINE_NAMES: Final = ("name", "pipeline_id", "workspace__name")
 """Columns of a pipeline in which each word is looked for."""
+
+
+FAILED_FIRST: Final = Case(When(state="failed", then=0), default=1)
+"""What is cut off is never a flow that fails, as long as others are shown."""
 
 
 class FoundBy(StrEnum):
@@ -95,13 +99,13 @@ def search(text: str, by: Actor) -> SearchResult:
         return SearchResult("")
     words = asked.split()[:WORDS]
     more: set[str] = set()
-    flows = _cut(_flows(by).filter(_each(words, NAMES)).order_by("name", "pk"), "flows", more)
+    flows = _cut(_flows(by).filter(_each(words, NAMES)).order_by(FAILED_FIRST, "name", "pk"), "flows", more)
     errors = _cut(
         _flows(by)
         .annotate(said=Cast("error", TextField()))
         .filter(_written("said", asked))
         .exclude(pk__in=[f.pk for f in flows])
-        .order_by("name", "pk"),
+        .order_by(FAILED_FIRST, "name", "pk"),
         "errors",
         more,
     )

@@ -152,6 +152,18 @@ def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch, django_assert_max_num_qu
     assert (len(found.flows), found.more) == (2, {"flows"})
 
 
+def test_what_fails_is_shown_before_anything_is_cut_off(
+    responder: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "MOST", 2)
+    pipeline = factories.pipeline()
+    for number, state in enumerate(("ok", "running", "failed")):
+        factories.flow(pipeline, f"many_{number}_flow", state=state)
+    assert [flow.state for flow in search("many", VIEWER).flows] == ["failed", "ok"]
+    page = asked(responder, "/search?q=many")
+    assert page.one("all-flows").attributes["href"] == "/?show=all&q=many"
+
+
 def test_the_page_shows_each_kind_and_says_when_nothing_fits(responder: Client, ended: Recovery) -> None:
     page = responder.get("/search", {"q": "customers"}).content.decode()
     assert 'data-code="flow"' in page
