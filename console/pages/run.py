@@ -32,6 +32,7 @@ from recovery.approvals.rules import LENIENT
 from recovery.contracts import codec
 from recovery.contracts.names import ASKED_ONCE_MORE
 from recovery.errors import RepriseError, WrongUse
+from recovery.models import Stream
 from recovery.people.roles import Actor, Right
 from recovery.planning.actions import FURTHER, make_further_plan
 from recovery.verification.below import uncompared
@@ -140,6 +141,13 @@ def _read_asked(page: RecoveryPage) -> running.PersonAsked | None:
     return running.person_asked(awaited_act(step) if page.is_stream else None)
 
 
+def _is_stopped_by_hand(page: RecoveryPage) -> bool:
+    stream = (
+        Stream.objects.filter(pipeline=page.recovery.flow.pipeline_id).first() if page.is_stream else None
+    )
+    return stream is not None and not stream.has_stop_command
+
+
 def _run_context(page: RecoveryPage) -> dict[str, Any]:
     stuck = running.stuck_step(page.steps, page.plan) if page.recovery.state == "needs_attention" else None
     usual = usual_steps(page.recovery.flow)
@@ -148,6 +156,8 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
     polls = running.poll_seconds(page.recovery, page.steps)
     refusal = None if polls == 1 else _rollback_refusal(page)
     asked = _read_asked(page)
+    if asked is not None:
+        rows, usual = running.mark_waiting(rows), {}
     by_others = stuck is not None and skipping.is_started_by_others(page.recovery)
     context = {
         **build_frame(page, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
@@ -161,13 +171,14 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
         "poll": polls,
         "bar": bars.run_bar(page, stuck, refusal, asked, by_others=by_others),
         "asked": asked,
+        "stops_by_hand": _is_stopped_by_hand(page),
         "last_sign": running.last_sign(page.steps),
     }
     context["badge"] = _run_badge(page, rows, waits=asked is not None)
     if stuck is not None:
         proven, open_ = stopping.evidence_rows(stuck)
         context |= {
-            "asks": running.run_asks(page.recovery, stuck),
+            "asks": running.run_asks(page.recovery, stuck, by_others=by_others),
             "proven": proven,
             "not_proven": [*open_, *running.list_open_questions(stuck)],
         }

@@ -1,7 +1,7 @@
 """The run page: steps with how long they took, the log of all of them, what can be done now. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -56,6 +56,12 @@ def step_rows(
         )
         for s in own_steps
     ]
+
+
+def mark_waiting(rows: Sequence[RunStepRow]) -> list[RunStepRow]:
+    """The step of now waits for a person: that is not called running, and its usual time says nothing of it."""
+    waits = status.Badge("attention", "Waits for you")
+    return [replace(row, badge=waits, usual=None) if row.now else row for row in rows]
 
 
 def step_result(step: Any) -> str:
@@ -198,8 +204,9 @@ def person_asked(awaited: AwaitedAct | None) -> PersonAsked | None:
     )
 
 
-def run_asks(recovery: Any, step: Any) -> list[TroubleAnswer]:
-    """The three questions when a step is unknown or failed, or when the run was stopped before it."""
+def run_asks(recovery: Any, step: Any, *, by_others: bool = False) -> list[TroubleAnswer]:
+    """The three questions when a step is unknown or failed, or when the run was stopped before it. `by_others`: it
+    failed as others have started the stream."""
     name = STEP_NAMES.get(step.kind, step.kind)
     if step.state == "unknown":
         first = TroubleAnswer(
@@ -220,13 +227,22 @@ def run_asks(recovery: Any, step: Any) -> list[TroubleAnswer]:
             "Each step before it ended and was read back; the log below shows it line by line.",
         )
     else:
-        first = TroubleAnswer("What happened", f"{name} failed", step.problem, "step-failed")
+        title = "Others have started the stream" if by_others else f"{name} failed"
+        first = TroubleAnswer("What happened", title, step.problem, "step-failed")
         bad = TroubleAnswer(
             "How bad",
             "The steps after it did not run",
             "What was done before it is in the log below, each with what was read back.",
         )
-    return [first, bad, safe_to_wait(recovery.gathered)]
+    return [first, bad, OTHERS_MAY_WRITE if by_others else safe_to_wait(recovery.gathered)]
+
+
+OTHERS_MAY_WRITE: Final = TroubleAnswer(
+    "Safe to wait?",
+    "No, not as it is",
+    "What started the stream may start it again, and it may write. Disable that first.",
+    "others-may-write",
+)
 
 
 def _ask_how_bad(step: Any) -> TroubleAnswer:
@@ -370,6 +386,8 @@ def says_rollback(recovery: Any) -> str:
             "Puts the table back to its version before the rows were deleted; what a plan before did stays. Ends this "
             "recovery."
         )
+    if recovery.strategy == Strategy.REVERT:  # its checkpoint stays the one in use
+        return "Writes the source back that was there before this plan. Ends this recovery."
     back = {
         Strategy.BACKFILL: "Puts the table back to its version before the refresh, renames",
         Strategy.REPLAY: "Puts the table back to what it held before this recovery, renames",

@@ -149,8 +149,8 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
         "seed": SkipRule(False, "The update would start on the checkpoint that failed."),
         "rerun": SkipRule(
             False,
-            "It recovers the flow; without it nothing can be proven. Only where somebody else has started the stream, "
-            "and nothing can be rolled back, can you end the recovery here.",
+            "It recovers the flow; without it nothing can be proven. Only if others have started the stream, and "
+            "nothing can be rolled back, can you end the recovery here.",
             "The recovery ends as unproven, never as succeeded.",
             ends=True,
         ),

@@ -51,6 +51,10 @@ def test_a_start_that_a_person_must_do_is_the_headline_of_the_page_and_of_its_ba
 ) -> None:
     page = asked(responder, f"/recoveries/{waiting(state).pk}/{shown}")
     assert {START, "bar-start-stream"} <= codes(page)
+    if shown == "run":
+        assert page.value("step-rerun") == "attention"
+        assert "stop-by-hand" in codes(page)
+        assert not {"stop-does", "page-may-be-closed"} & codes(page)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +107,7 @@ def test_a_stream_that_others_have_started_is_rolled_back_and_not_resumed(
 
     page = asked(responder, f"/recoveries/{recovery.pk}/run")
 
-    assert {"bar-roll-back", "started-by-others", "rollback"} <= codes(page)
+    assert {"bar-roll-back", "started-by-others", "rollback", "others-may-write"} <= codes(page)
     assert "resume" not in codes(page)
     primary = page.primary()
     assert primary is not None
