@@ -166,9 +166,9 @@ def start(
         context.watch.keep(UpdateResult(unnoted=False))  # it is known that none was started
         raise
     _note(context, update_id)
-    asked = context.client.asks_of_people(context.pipeline_id, update_id)
+    request = context.client.asks_of_people(context.pipeline_id, update_id)
     accepted = f"{context.run_noun.capitalize()} {update_id} accepted. Accepted is not yet success."
-    context.log(asked or accepted)  # what a person is asked to start was accepted by no one yet
+    context.log(request or accepted)  # what a person is asked to start was accepted by no one yet
     return update_id
 
 
