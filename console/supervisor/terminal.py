@@ -33,7 +33,7 @@ def sign_ins(url: str, people: dict[str, dict[str, str]], first: bool, kept: Pat
         *lines,
         "",
         "Sign in as responder. The failed flow is at the top.",
-        f"  Passwords are shown only now. They are also in {kept}.",
+        f"  These passwords are shown here once; {kept} keeps them.",
         "  Ctrl-C ends everything that was started.",
     ]
 

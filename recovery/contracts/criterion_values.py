@@ -204,6 +204,9 @@ class MeasuredFiles(MeasuredValue):
     """How many are in none."""
     more_than_once: Number
     """How many are in several."""
+    passed_over: Number = 0
+    """How many the plan knew that Spark passes over (`maxFileAge`, `fileNameOnly`): their rows are in no table. Proofs
+    of earlier releases did not count them."""
     positions: Mapping[str, JsonValue] = {}
     """Where sources that are no files ended, by their index."""
 

@@ -14,12 +14,10 @@ from recovery.contracts.amounts import Bound
 from recovery.contracts.criterion_values import ExpectedRows
 from recovery.contracts.forecast import Downstream
 from recovery.contracts.refreshed import RefreshedDataset
-from recovery.contracts.value import DataRow, Flag, Number, Value
+from recovery.contracts.value import DataRow, Flag, Number, Text, Value
 
 Rows = Annotated[int, Ge(0)]
 """So many of what was counted."""
-Text = Annotated[str, MaxLen(100_000)]
-"""A name, a reason, an option: what is shown or compared, never a file."""
 Sample = Annotated[tuple[DataRow, ...], MaxLen(1000)]
 """Rows that show what a number counts."""
 WHOLE_ROW: Final = "the whole row"

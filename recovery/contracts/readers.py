@@ -1,20 +1,24 @@
 """How the pipeline's code reads a source: what Spark answers of it, what is kept of it, what each look at it asks."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Self
+from typing import Annotated, Final
 
-from annotated_types import MaxLen
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from recovery.contracts.measured import Text
-from recovery.contracts.value import StoredJson
+from recovery.contracts.value import StoredJson, Text
 
-Schema = Annotated[str, MaxLen(8_000_000)]
+Schema = Annotated[str, Field(max_length=8_000_000)]
 """A schema as JSON or DDL. An option may hold one, as Avro's do."""
 ReaderOptions = Mapping[Text, Schema]
 """Options by the names that the code gives them, which may hold passwords: for asking the source, on no page and in no
 plan."""
+
+
+@functools.cache  # to make one takes longer than to read a thousand rows by it
+def _adapter() -> "TypeAdapter[SourceReader]":
+    return TypeAdapter(SourceReader)
 
 
 # A dataclass, as all that Spark answers with: what a newer release adds to an answer or a row is left out.
@@ -39,12 +43,12 @@ class SourceReader:
     name: Text | None = None
     """What the code names the source; None: nothing, or not known."""
 
-    @classmethod
-    def from_stored(cls, stored: StoredJson) -> Self:
+    @staticmethod
+    def from_stored(stored: StoredJson) -> "SourceReader":
         """A stored reader, of this release or an older one. Raises ValueError for anything else."""
         known = {name: value for name, value in stored.items() if value is not None}
         try:
-            return TypeAdapter(cls).validate_python(known)
+            return _adapter().validate_python(known)
         except ValidationError:  # its text shows options
             raise ValueError("The stored reader has another shape.") from None
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, Strict
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, Strict
 
 Flag = Annotated[bool, Strict()]
 """True or false, never 0 or 1: what is stored keeps its type, so that a seal keeps its bytes."""
@@ -18,6 +18,9 @@ Duration = Annotated[int, Strict()] | Annotated[float, Strict()]
 
 Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, when_used="json")]
 """A moment with its zone, as JSON in ISO form with every digit that it is stored with."""
+
+Text = Annotated[str, Field(max_length=100_000)]
+"""A name, a reason, an option: what is shown or compared, never a file."""
 
 StoredJson = Mapping[str, Any]
 """JSON of a row, as it is stored: its keys are those of a value, of this release or an older one."""

@@ -20,10 +20,10 @@ from recovery.contracts.measured import (
     Rows,
     Sample,
     TableMisfit,
-    Text,
     WholeComparison,
 )
 from recovery.contracts.readers import SourceReader
+from recovery.contracts.value import Text
 from recovery.errors import NotFound
 from recovery.spark import scratch
 from recovery.spark.asking import Answers, checked, sent

@@ -414,7 +414,7 @@ REPEATED_WORDS: Final[Mapping[Bound, str]] = {
 """`NO_KEY_TWICE` of a plan that accepts repeats, as `verification.whole` holds to them."""
 WORDS = {
     "FIRST_BATCH_AT_POSITION": "The first new batch began at the planned position.",
-    "EACH_FILE_ONCE": "Every input is in exactly one committed batch.",
+    "EACH_FILE_ONCE": "Every input that Spark reads is in exactly one committed batch.",
     "ROWS_OF_BEFORE_UNTOUCHED": "The earlier rows are untouched.",
     "TABLE_GREW_BY_NEW_BATCHES": "The table grew by exactly the rows that the new batches wrote.",
     "EVERY_ROW_ONCE": "The new batches wrote every expected row exactly once.",

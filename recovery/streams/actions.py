@@ -383,8 +383,8 @@ def _check_commands(said: StreamDetails, known: StreamColumns, event_log: str, b
         by.check(Right.MANAGE)
     except LacksRight as no:
         says = (
-            "Only an admin can change the commands that the worker runs, and what proves a stop beside them: leave "
-            f"{', '.join(given)} out, or ask an admin to adopt the stream again with them. {no.sentence}"
+            "Only an admin can set the commands that the worker runs, and what proves a stop beside them. Leave "
+            f"{', '.join(given)} out, or ask an admin to adopt the stream again with them."
         )
         raise LacksRight(says, right=no.right, grant=no.grant, environment=no.environment) from no
 

@@ -110,7 +110,9 @@ def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> CriterionFind
         total += len(times)
         twice += [p for p, n in sorted(times.items()) if n > 1]
         missing += [p for p in sorted(set(evidence.listed.get(index, ()))) if not times[p]]
-    measured = MeasuredFiles(files=total, missing=len(missing), more_than_once=len(twice))
+    measured = MeasuredFiles(
+        files=total, missing=len(missing), more_than_once=len(twice), passed_over=len(evidence.passed_over)
+    )
     if evidence.reached:
         ends = {str(n): _value(r.end) for n, r in evidence.reached.items()}
         measured = codec.change(measured, positions=ends)
@@ -129,7 +131,14 @@ def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> CriterionFind
     )
     read = f"{plural(total, 'file')}, each in one batch." if total or not evidence.reached else ""
     beside = f" {_all_read(evidence.reached)}" if evidence.reached else ""
-    return CriterionFinding(measured, True, f"{read}{beside}{more}".strip())
+    left = evidence.passed_over
+    without = (
+        f" Not so {plural(len(left), 'file')} that Spark passes over (maxFileAge, fileNameOnly): {names_of(left)}; "
+        "their rows are in no table."
+        if left
+        else ""
+    )
+    return CriterionFinding(measured, True, f"{read}{beside}{more}{without}".strip())
 
 
 def _count_known(listed: Mapping[int, Iterable[str]], held: BatchedFiles) -> int:

@@ -180,6 +180,7 @@ def collect(
         sink_after=snapshot.sink,
         measure=None,
         planned=_planned(old, new, contents, scope),
+        passed_over=() if scope in FROM_NOTHING else _list_passed_over(contents),
         old_files=None if scope == "new" else whole.old_files(snapshot, before, marks_before),
         by_function=contents.written_by_function,
         drops_repeats=not PASSES.isdisjoint(contents.code_operators or ()),
@@ -403,6 +404,10 @@ def _listed(
         known = dict.fromkeys((*planned[index], *_files_of(seen.get(str(n)))))
         listed[index] = tuple(p for p in known if p not in never)
     return listed
+
+
+def _list_passed_over(contents: PlanBody) -> tuple[str, ...]:
+    return tuple(path for _, source in contents.file_inputs for path in source.ignored)
 
 
 def _planned_batch(contents: PlanBody) -> int | None:

@@ -94,7 +94,11 @@ class Command(RepriseCommand):
             metavar="PYTHON",
             help="The Python that runs it. Recorded only: Reprise studies programs with the server's own.",
         )
-        parser.add_argument("--runner", choices=RUNNERS, help="Who starts and stops it. Default: by hand.")
+        parser.add_argument(
+            "--runner",
+            choices=RUNNERS,
+            help="Who starts and stops it. Default: command with --start (needs --running too), else by-hand.",
+        )
         for name, says in (
             ("start", "Starts it."),
             ("stop", "Stops it."),
@@ -103,7 +107,7 @@ class Command(RepriseCommand):
             parser.add_argument(
                 f"--{name}",
                 metavar="CMD",
-                help=f"{says} Words as for a shell, run by the worker without one.",
+                help=f"{says} Words as for a shell, run by the worker without one. Needs an admin's token.",
             )
         parser.add_argument("--owner", metavar="TEXT", help="Who owns it: a team, an address.")
         parser.add_argument(

@@ -11,7 +11,7 @@ from recovery.checkpoints.report import Entries, SourceEntry
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.criteria import Criterion
-from recovery.contracts.criterion_values import ExpectedFiles, ExpectedOthers, MeasuredOthers
+from recovery.contracts.criterion_values import ExpectedFiles, ExpectedOthers, MeasuredFiles, MeasuredOthers
 from recovery.contracts.measured import JudgedCriterion
 from recovery.spark.api import RowValues
 from recovery.verification.checks import each_file_once, nothing_else_changed
@@ -43,7 +43,9 @@ def test_a_whole_recovery_is_verified(strategy: str) -> None:
     verdict = judge(strategy, world.criteria(), world.evidence())
     assert [(c.code, c.why) for c in verdict.criteria if c.ok is not True] == []
     assert verdict.verified
-    assert codec.to_json(verdict.criteria[1].measured) == {"files": 9, "missing": 0, "more_than_once": 0}
+    assert codec.to_json(verdict.criteria[1].measured) == {
+        "files": 9, "missing": 0, "more_than_once": 0, "passed_over": 0,
+    }  # fmt: skip
 
 
 def test_an_empty_plan_proves_nothing() -> None:
@@ -77,6 +79,14 @@ def test_a_criterion_of_a_later_version_counts_as_not_measured() -> None:
 
 def test_every_required_criterion_has_words() -> None:
     assert all(says(code).endswith(".") for codes in REQUIRED.values() for code in codes)
+
+
+def test_files_that_spark_passes_over_are_counted_and_named_beside_those_in_batches() -> None:
+    judged_files = judged(World(), "EACH_FILE_ONCE", passed_over=("/in/late.json",))
+    assert judged_files.ok
+    assert isinstance(judged_files.measured, MeasuredFiles)
+    assert (judged_files.measured.missing, judged_files.measured.passed_over) == (0, 1)
+    assert "late.json" in str(judged_files.why)
 
 
 # ---- one table: what turns which criterion, and into what
