@@ -12,9 +12,9 @@ def main() -> None:
     reads = len(sys.argv) > 1 and sys.argv[1] in READING
     settings = "console.settings_reading" if reads else "console.settings"
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", settings)
-    from django.core.management import execute_from_command_line
+    from recovery.management.overview import CommandLine
 
-    execute_from_command_line(sys.argv)
+    CommandLine(sys.argv).execute()
 
 
 if __name__ == "__main__":
