@@ -143,9 +143,11 @@ def chain_standing(check: Any, *, hours_since: float | None, newest: int = 0) ->
         return ChainStanding(None, status.Badge("unknown", "Not checked yet"), broken=False, late=False)
     unchecked = max(0, newest - check.last)
     if not check.ok:
-        return ChainStanding(check, status.Badge("failed", "Chain broken"), True, late, unchecked)
+        return ChainStanding(
+            check, status.Badge("failed", "Chain broken"), broken=True, late=late, unchecked=unchecked
+        )
     word = status.Badge("attention", "Check is late") if late else status.Badge("ok", "Chain unbroken")
-    return ChainStanding(check, word, False, late, unchecked)
+    return ChainStanding(check, word, broken=False, late=late, unchecked=unchecked)
 
 
 @dataclass(frozen=True)

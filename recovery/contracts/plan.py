@@ -341,6 +341,11 @@ class PlanBody(Value):
         return tuple((n, source) for n, source in enumerate(self.inputs) if source.is_files)
 
     @property
+    def ignored_files(self) -> tuple[str, ...]:
+        """The input files that Spark passes over, of all file sources."""
+        return tuple(path for _, source in self.file_inputs for path in source.ignored)
+
+    @property
     def table_places(self) -> dict[str, str]:
         """Where each table is, by name; "" of a sink that the code declares, which is asked for each time."""
         own = "" if self.sink.is_declared else self.table_place

@@ -1,6 +1,5 @@
 """How the pipeline's code reads a source: what Spark answers of it, what is kept of it, what each look at it asks."""
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final
@@ -14,11 +13,6 @@ Schema = Annotated[str, Field(max_length=8_000_000)]
 ReaderOptions = Mapping[Text, Schema]
 """Options by the names that the code gives them, which may hold passwords: for asking the source, on no page and in no
 plan."""
-
-
-@functools.cache  # to make one takes longer than to read a thousand rows by it
-def _adapter() -> "TypeAdapter[SourceReader]":
-    return TypeAdapter(SourceReader)
 
 
 # A dataclass, as all that Spark answers with: what a newer release adds to an answer or a row is left out.
@@ -48,7 +42,7 @@ class SourceReader:
         """A stored reader, of this release or an older one. Raises ValueError for anything else."""
         known = {name: value for name, value in stored.items() if value is not None}
         try:
-            return _adapter().validate_python(known)
+            return STORED.validate_python(known)
         except ValidationError:  # its text shows options
             raise ValueError("The stored reader has another shape.") from None
 
@@ -70,5 +64,7 @@ class SourceReader:
         return bool(self.format or self.path or self.location)
 
 
+STORED: Final = TypeAdapter(SourceReader)
+"""Reads what is stored; made once, since that takes longer than to read by it."""
 NO_READER: Final = SourceReader()
 """Of a source that the code does not show."""

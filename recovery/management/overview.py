@@ -9,7 +9,7 @@ APP: Final = "recovery"
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "See what is wrong": ("flows", "diagnose", "inspect"),
     "Recover": ("stop", "plan", "recover", "execute", "pause", "rollback", "skip", "cancel", "handover", "refresh"),
-    "Agree": ("request", "approve", "reject", "audit"),
+    "Approve and audit": ("request", "approve", "reject", "audit"),
     "Set up": ("adopt", "workspace", "token", "administrator", "backups", "serve_pipelines"),
 }  # fmt: skip
 
@@ -24,13 +24,11 @@ class CommandLine(ManagementUtility):
 
 def write_overview() -> str:
     """All groups, and where to read on."""
-    lines = ["bin/manage COMMAND [--json] …    (bin/manage COMMAND --help says more)"]
+    lines = ["bin/manage COMMAND [--json] …    (bin/manage COMMAND --help: its options)"]
     for title, names in GROUPS.items():
         lines += ["", title]
         lines += [f"  {name:<16} {_read_first_sentence(name)}" for name in names]
-    return "\n".join(
-        [*lines, "", "Who acts is the owner of the token in REPRISE_TOKEN. docs/guide.md shows the way."]
-    )
+    return "\n".join([*lines, "", "You act as the owner of the token in REPRISE_TOKEN. See docs/guide.md."])
 
 
 def _read_first_sentence(name: str) -> str:

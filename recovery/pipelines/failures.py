@@ -217,7 +217,7 @@ def say_health(
         return say_failure(health.failure, run_noun)
     if health.state is PipelineState.RUNNING:
         before = f" Before it: {say_failure(health.failure, run_noun)}" if health.failure else ""
-        return f"{'The stream runs' if run_noun == 'run' else 'An update is running'}.{before}"
+        return f"Its newest {run_noun} is in progress.{before}"
     if health.state is PipelineState.UNKNOWN:
         return f"No {run_noun} has been seen yet." if health.since is None else UNKNOWN_FLOWS
     if not behind:

@@ -72,7 +72,7 @@ def _note(
             "reader": encryption.encrypted(json.dumps(stored), PURPOSE),
             **NOT_SEEN,
         }
-        if old is not None and _servers(old) != _servers(new):
+        if old is not None and _bootstrap_servers(old) != _bootstrap_servers(new):
             values |= {"topic_ids": {}, "other_ids": {}}  # ids of another cluster say nothing of this one
     FlowInput.objects.update_or_create(flow=flow, index=index, defaults=values)
 
@@ -90,7 +90,7 @@ def read_reader(row: FlowInput) -> SourceReader:
     return SourceReader.from_stored(json.loads(encryption.decrypted(row.reader, PURPOSE)))
 
 
-def _servers(reader: SourceReader) -> str:
+def _bootstrap_servers(reader: SourceReader) -> str:
     return reader.lower_options.get("kafka.bootstrap.servers", "")
 
 
@@ -99,7 +99,7 @@ def describe_place(reader: SourceReader) -> str:
     options = reader.lower_options
     topics = next((options[n] for n in ("subscribe", "subscribepattern", "assign") if n in options), "")
     if topics:
-        return cleansing.cleanse_text(f"{topics} at {_servers(reader) or 'unknown servers'}")
+        return cleansing.cleanse_text(f"{topics} at {_bootstrap_servers(reader) or 'unknown servers'}")
     return cleansing.cleanse_text(reader.path or reader.location or "unknown place")
 
 

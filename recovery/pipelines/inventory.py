@@ -399,10 +399,11 @@ def _announce_whole_failure(pipeline: Pipeline, failure: UpdateFailure, since: d
     if failure.is_cancelled and Recovery.objects.filter(flow__pipeline=pipeline, active=True).exists():
         return
     moment = f"{since:%Y-%m-%d %H:%M:%S} UTC" if since else None
+    cause = say_failure(failure, pipeline.workspace.run_noun)
     announce_event(
         event="pipeline.failed",
         pipeline=pipeline,
-        facts={"condition": failure.condition, "cause": say_failure(failure), "failing_since": moment},
+        facts={"condition": failure.condition, "cause": cause, "failing_since": moment},
         dedupe=f"{pipeline.pk}:{moment or failure.update_id}",
     )
 

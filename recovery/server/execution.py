@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from django.db import DatabaseError, connections, transaction
+from django.db import InternalError, OperationalError, connections, transaction
 
 from recovery import errors, trace, variables
 from recovery.blaming import find_code_failure
@@ -44,6 +44,8 @@ END_POLL_SECONDS = 0.05
 RECORD_AGAIN_SECONDS = 2.0
 MOST_QUERIES_WAITING = 20_000  # lines of Spark's event log
 LEVELS = {"FAILED": "ERROR"}
+# Of the database itself, so that the same write may succeed later: a full disk, a lock, a lost connection; a standby.
+REFUSED_WRITES = (OperationalError, InternalError)
 ENDED_FOR_SILENCE = (
     "That all of this update had stopped there could not be proven, so the driver was ended; "
     "the server starts it again."
@@ -133,9 +135,9 @@ class Execution(threading.Thread):
         try:
             failure = self.carry_out()
             self.settle(failure)
-        except DatabaseError:
-            LOG.exception("update %s could not be written down", self.update_id)
-            self.abandon("The server's database refused a write during this update, which was cut off.")
+        except REFUSED_WRITES:
+            LOG.exception("update %s could not be recorded", self.update_id)
+            self.abandon(is_cut_off=True)
         except Exception:
             LOG.exception("update %s could not be carried out", self.update_id)
             self.abandon()
@@ -143,9 +145,9 @@ class Execution(threading.Thread):
             self.instance.finish(self.update_id)
             connections.close_all()
 
-    def abandon(self, cut: str = "") -> None:
-        """Stop what can be stopped, and in any case end the update in the database. `cut`: what cut it off; "" after a
-        bug of ours."""
+    def abandon(self, *, is_cut_off: bool = False) -> None:
+        """Stop what can be stopped, and in any case end the update in the database. `is_cut_off`: the database refused
+        a write; else a bug of ours ended it."""
         try:
             self.end_runner()
             quiesce_run(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
@@ -153,11 +155,12 @@ class Execution(threading.Thread):
             self.instance.kill_driver()
         except Exception:
             LOG.exception("update %s could not be stopped either", self.update_id)
-        if cut and not self.flows.any_failed():
-            self.finish("FAILED", failure_of_lost_spark(cut))
+        if not is_cut_off:
+            failure = Failure("The server met an error of its own in this update; see its log.")
         else:
-            sentence = cut or "The server met an error of its own in this update; see its log."
-            self.finish("FAILED", Failure(sentence))
+            sentence = "The server's database refused a write during this update, which was cut off."
+            failure = Failure(sentence) if self.flows.any_failed() else failure_of_lost_spark(sentence)
+        self.finish("FAILED", failure)
 
     def carry_out(self) -> Failure | None:
         """Start the runner and hear it out. Returns why the update failed, or None."""
@@ -474,15 +477,15 @@ class Execution(threading.Thread):
                 record_state(self.pipeline, self.update_id, state)
 
     def finish(self, state: str, failure: Failure | None) -> None:
-        """Record the outcome, as soon as the database takes it: an update without an end holds its pipeline, and
+        """Record the outcome as soon as the database accepts it: an update without an end blocks its pipeline, and
         whoever waits for it, for ever. A server that ends first leaves it to the next one (`fail_left_active`)."""
         if failure and (more := self.hint(failure.error["exceptions"])):
             failure.sentence = f"{failure.sentence} {more}"
         while True:
             try:
                 self.record_outcome(state, failure)
-            except DatabaseError as refused:  # a full disk, a lock, a standby
-                LOG.warning("the end of update %s is not written down yet: %s", self.update_id, refused)
+            except REFUSED_WRITES as refused:
+                LOG.warning("the end of update %s is not recorded yet: %s", self.update_id, refused)
                 connections["pipelines"].close_if_unusable_or_obsolete()
             else:
                 return

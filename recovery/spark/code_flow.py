@@ -172,7 +172,7 @@ class CodeFlow:
     @property
     def rests_on(self) -> list[str]:
         """What the answers rest on beside the request, its input and the flow's table; [] where nothing is known."""
-        streams = [_unfixed(source) for source in self.sources]
+        streams = [_say_how_columns_vary(source) for source in self.sources]
         return sorted({*self._touched, *explained.besides(self.text), *filter(None, streams)})
 
     def says(self, error: BaseException) -> str:
@@ -298,7 +298,7 @@ def _writes_alone(definitions: Definitions, flow: Any, request: Mapping[str, Any
     return not any(f is not flow and written_by(f) == written_by(flow) for f in every)
 
 
-def _unfixed(source: SourceReader) -> str:
+def _say_how_columns_vary(source: SourceReader) -> str:
     """How a stream's columns may change while its code does not; "" where they cannot."""
     kind = source.format.lower() or "parquet"
     if kind == "kafka":

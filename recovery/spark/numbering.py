@@ -61,9 +61,9 @@ def number_sources(
     if named == len(found) == len(reads) and all(map(_is_of, found, reads)):
         first = {relation.text: i for i, relation in reversed(list(enumerate(found)))}
         return Numbered(tuple(reads[i] for i in sorted(first.values())))
-    if named > len(reads) or any(_unread(relation, reads) for relation in found):
+    if named > len(reads) or any(_is_table_unnamed(relation, reads) for relation in found):
         is_certain = named == len(found) and not any(map(_OPTIONS.search, queries))
-        return _with_unseen(found, reads, describe) if is_certain else _unseen(reads)
+        return _with_unseen(found, reads, describe) if is_certain else _number_in_code_order(reads)
     return Numbered(tuple(reads), OTHERWISE if len(reads) > 1 else None)
 
 
@@ -78,14 +78,14 @@ def _with_unseen(
             left.remove(own)
         source = own or (describe(relation.table) if relation.table else NO_READER)
         if own is None and not source.location:
-            return _unseen(reads)
+            return _number_in_code_order(reads)
         sources.append(source)
         if own is None:
             by_text.append(relation.table)
-    return _unseen(reads) if left else Numbered(tuple(sources), by_text=tuple(by_text))
+    return _number_in_code_order(reads) if left else Numbered(tuple(sources), by_text=tuple(by_text))
 
 
-def _unseen(reads: Sequence[SourceReader]) -> Numbered:
+def _number_in_code_order(reads: Sequence[SourceReader]) -> Numbered:
     return Numbered(tuple(reads), UNSEEN, UNSEEN_STREAM)
 
 
@@ -93,14 +93,14 @@ def _is_of(relation: Relation, read: SourceReader) -> bool:
     """Is this the relation of that read? Judged by kind, for files by their path, and by name where both have one."""
     if relation.table and read.table:
         return names_table(read.table, relation.table)
-    if _unread(relation, (read,)):
+    if _is_table_unnamed(relation, (read,)):
         return False
     if relation.kind == "files":
         return plain(relation.path) == plain(str(read.location))
     return relation.kind == read.format.lower()
 
 
-def _unread(relation: Relation, reads: Sequence[SourceReader]) -> bool:
+def _is_table_unnamed(relation: Relation, reads: Sequence[SourceReader]) -> bool:
     """Is this a table of the catalog that none of these reads names?"""
     return bool(relation.table) and not any(
         read.table and names_table(read.table, relation.table) for read in reads

@@ -33,8 +33,8 @@ def note_signs(streams: Iterable[Stream], seen: Mapping[int, Sequence[SeenRun]])
     problems = problems_of({s.event_log for s in held if s.event_log})
     for stream in held:
         runs = seen.get(stream.pk, ())
-        named = find_other_checkpoint(stream, runs)
-        found = signs_of(runs, problems.get(stream.event_log), answer_of(stream), now, named)
+        other = find_other_checkpoint(stream, runs)
+        found = signs_of(runs, problems.get(stream.event_log), answer_of(stream), now, other)
         signs = [sign.as_json() for sign in found]
         if signs != stream.signs:
             Stream.objects.filter(pk=stream.pk).update(signs=signs)

@@ -30,14 +30,14 @@ class CheckpointOwners:
     """The adopted streams by their folders, read once, when a run first names another folder than its stream's."""
 
     def leave_out_others(self, stream: Stream, seen: Sequence[SeenRun]) -> list[SeenRun]:
-        """Without the runs that write the checkpoint of another adopted stream: that has the same query id."""
-        return [run for run in seen if not find_other_checkpoint(stream, [run]) or not self._has(run)]
+        """Without the runs that name the checkpoint of another adopted stream, which has the same query id."""
+        return [run for run in seen if not self._is_adopted(find_other_checkpoint(stream, [run]))]
 
-    def _has(self, seen: SeenRun) -> bool:
-        return _real_or_spelled(seen.run.checkpoint) in self._places
+    def _is_adopted(self, checkpoint: str) -> bool:
+        return bool(checkpoint) and _real_or_spelled(checkpoint) in self._checkpoints
 
     @cached_property
-    def _places(self) -> frozenset[str]:
+    def _checkpoints(self) -> frozenset[str]:
         rows = Stream.objects.filter(pipeline__gone=False, pipeline__workspace__removed_at=None)
         return frozenset(_real_or_spelled(place) for place in rows.values_list("checkpoint", flat=True))
 

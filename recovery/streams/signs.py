@@ -19,15 +19,14 @@ SKEWED: Final = timedelta(minutes=2)
 
 
 class SignCode(StrEnum):
-    """SILENT: its log has no end, and has not grown for long. LOGS_GONE: the folder of event logs is not
-    there; LOGS_AWAY: it cannot be read; LOG_AWAY: a log in it cannot be. LOG_CLEANED: the log of its newest
-    run was removed before its end was read; LOG_PART_CLEANED: some files of a rolling one were. LOG_CORRUPT:
-    a log cannot be read on; LOG_HALF: its last line has no end. CLOCKS_APART: the driver's clock differs from
-    ours. TWO_ATTEMPTS: two attempts of one application have no end. ANOTHER_CHECKPOINT: the newest run of its
-    query names another folder than the stream's: one of both is a copy, or they are one folder under two
-    names. RUNNING_UNKNOWN: the running command does not answer; RUNNING_DIFFERS: it answers that nothing runs
-    while the log grows. PYTHON_NOT_USED: its program is studied by another Python than the one that was
-    named."""
+    """SILENT: its log has no end, and has not grown for long. LOGS_GONE: the folder of event logs is not there;
+    LOGS_AWAY: it cannot be read; LOG_AWAY: a log in it cannot be. LOG_CLEANED: the log of its newest run was removed
+    before its end was read; LOG_PART_CLEANED: some files of a rolling one were. LOG_CORRUPT: a log cannot be read on;
+    LOG_HALF: its last line has no end. CLOCKS_APART: the driver's clock differs from ours. TWO_ATTEMPTS: two attempts
+    of one application have no end. ANOTHER_CHECKPOINT: the newest run of its query names another folder than the
+    stream's: one of both is a copy, or they are one folder under two names. RUNNING_UNKNOWN: the running command does
+    not answer; RUNNING_DIFFERS: it answers that nothing runs while the log grows. PYTHON_NOT_USED: its program is
+    studied by another Python than the one that was named."""
 
     SILENT = "stream_silent"
     LOGS_GONE = "event_logs_gone"
@@ -78,12 +77,17 @@ def signs_of(
     problem: FolderProblem | None,
     answer: RunningAnswer,
     now: datetime,
-    named: str = "",
+    other_checkpoint: str = "",
 ) -> tuple[Sign, ...]:
-    """The most important first. `seen`: the runs of the stream, the oldest first. `named`: the checkpoint that the
-    newest run of its query names, where that is another folder than the stream's."""
+    """The most important first. `seen`: the runs of the stream, the oldest first. `other_checkpoint`: the
+    one that its newest run names, where that is not the stream's; else ""."""
     newest = seen[-1] if seen else None
-    signs = [_of_folder(problem), _of_attempts(seen), _of_checkpoint(named), *_of_answer(answer, newest, now)]
+    signs = [
+        _of_folder(problem),
+        _of_attempts(seen),
+        _of_checkpoint(other_checkpoint),
+        *_of_answer(answer, newest, now),
+    ]
     if newest is not None:
         signs += [_of_silence(newest, answer, problem, now), *_of_log(newest, now), _of_clock(newest)]
     return tuple(sign for sign in signs if sign is not None)
@@ -120,8 +124,8 @@ def _of_attempts(seen: Sequence[SeenRun]) -> Sign | None:
     return Sign(SignCode.TWO_ATTEMPTS, _iso(newest.moved_at), facts)
 
 
-def _of_checkpoint(named: str) -> Sign | None:
-    return Sign(SignCode.ANOTHER_CHECKPOINT, facts={"named": named[:500]}) if named else None
+def _of_checkpoint(other: str) -> Sign | None:
+    return Sign(SignCode.ANOTHER_CHECKPOINT, facts={"named": other[:500]}) if other else None
 
 
 def _of_silence(
@@ -236,7 +240,7 @@ _WORDS: Final[Mapping[SignCode, Callable[[Mapping[str, str]], tuple[str, str]]]]
         "Make sure that attempt {other} is dead: two drivers must not write to one checkpoint.",
     ),
     SignCode.ANOTHER_CHECKPOINT: _of(
-        "The event log says that this query's newest run writes checkpoint {named}, another folder than this stream's.",
+        "The newest run of this query writes to checkpoint {named}, by its event log: not this stream's folder.",
         "If both are one folder under two names, nothing is wrong. If one is a copy of the other, adopt both: each run "
         "then counts for the stream whose folder it names.",
     ),

@@ -133,8 +133,8 @@ def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> CriterionFind
     beside = f" {_all_read(evidence.reached)}" if evidence.reached else ""
     left = evidence.passed_over
     without = (
-        f" Not so {plural(len(left), 'file')} that Spark passes over (maxFileAge, fileNameOnly): {names_of(left)}; "
-        "their rows are in no table."
+        f" Spark passes over {plural(len(left), 'more file')} (maxFileAge, fileNameOnly), whose rows are in no table: "
+        f"{names_of(left)}."
         if left
         else ""
     )

@@ -91,7 +91,9 @@ def read_inputs(contents: PlanBody, readers: Readers) -> dict[str, InputMark]:
         if source.is_files:
             there[number] = tuple(f.path for f in list_files(source.location, source.options))
             continue
-        there[number] = SourceEnd(latest=probe.latest_position(readers.of(number), source.kind, source.start))
+        there[number] = SourceEnd(
+            latest=probe.latest_position(readers.find_reader(number), source.kind, source.start)
+        )
     return there
 
 
@@ -174,13 +176,13 @@ def collect(
         scope=scope,
         old=old,
         new=new,
-        listed=_listed(old, new, contents, seen, scope),
+        listed=_list_expected_files(old, new, contents, seen, scope),
         first_batch=first_batch(snapshot, update_ids, planned=_planned_batch(contents)),
         sink_before=before,
         sink_after=snapshot.sink,
         measure=None,
         planned=_planned(old, new, contents, scope),
-        passed_over=() if scope in FROM_NOTHING else _list_passed_over(contents),
+        passed_over=() if scope in FROM_NOTHING else contents.ignored_files,
         old_files=None if scope == "new" else whole.old_files(snapshot, before, marks_before),
         by_function=contents.written_by_function,
         drops_repeats=not PASSES.isdisjoint(contents.code_operators or ()),
@@ -230,7 +232,7 @@ def _with_origins(
 ) -> Evidence:
     """With input files that were written again, and the owners of these and of files that missing rows come from."""
     if evidence.measure:
-        readers.note(evidence.measure.sources)
+        readers.keep_answer(evidence.measure.sources)
     before = _before_reset(evidence, snapshot, contents)
     return source_files.add_changed_files(evidence, contents, snapshot.checkpoint, before=before)
 
@@ -278,13 +280,13 @@ def _between(
     readers: Readers, n: int, source: PlannedInput, start: str | None, end: str | None
 ) -> InputRange | None:
     """Of the plan's `n`th input. None also where a Kafka topic is not the one any more that the plan was sealed on."""
-    return probe.range_between(readers.of(str(n)), source.kind, start, end, noted=source.topic_ids)
+    return probe.range_between(readers.find_reader(str(n)), source.kind, start, end, noted=source.topic_ids)
 
 
 def remade(contents: PlanBody, readers: Readers) -> tuple[str, ...]:
     """Kafka topics that were deleted since the seal, or deleted and made again."""
     remade = [
-        probe.list_remade_topics(readers.of(str(n)), source.topic_ids)
+        probe.list_remade_topics(readers.find_reader(str(n)), source.topic_ids)
         for n, source in enumerate(contents.inputs)
         if source.topic_ids
     ]
@@ -385,7 +387,7 @@ def _planned(
     return known
 
 
-def _listed(
+def _list_expected_files(
     old: CheckpointReport,
     new: CheckpointReport,
     contents: PlanBody,
@@ -404,10 +406,6 @@ def _listed(
         known = dict.fromkeys((*planned[index], *_files_of(seen.get(str(n)))))
         listed[index] = tuple(p for p in known if p not in never)
     return listed
-
-
-def _list_passed_over(contents: PlanBody) -> tuple[str, ...]:
-    return tuple(path for _, source in contents.file_inputs for path in source.ignored)
 
 
 def _planned_batch(contents: PlanBody) -> int | None:
@@ -526,7 +524,7 @@ def _measured_by_replay(
     """Against what the code writes of the new input after a replay of what was processed before, made once more: the
     state that the seed took is not asked to prove itself."""
     try:
-        held = processed_until(old, readers.all, snapshot.noted)
+        held = processed_until(old, readers.in_plan_order, snapshot.noted)
     except RepriseError as problem:
         return Measure(problem=problem.sentence)
     with replaying_processed(

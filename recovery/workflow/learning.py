@@ -151,7 +151,7 @@ def note_proven(snapshot: FlowSnapshot, readers: Readers) -> None:
     """
     try:
         digest = digest_of_code(snapshot.code)
-        note_sources(snapshot.flow, readers.all, table=snapshot.table_place, code=digest)
+        note_sources(snapshot.flow, readers.in_plan_order, table=snapshot.table_place, code=digest)
     except RepriseError as problem:
         log.warning("The sources of %s are learned later: %s", snapshot.flow.name, problem.sentence)
     except Exception as bug:

@@ -17,19 +17,19 @@ class Readers:
 
     def __init__(self, snapshot: Callable[[], FlowSnapshot]) -> None:
         self._snapshot = snapshot
-        self._told: tuple[SourceReader, ...] = ()
+        self._readers: tuple[SourceReader, ...] = ()
 
-    def note(self, told: tuple[SourceReader, ...]) -> None:
+    def keep_answer(self, readers: tuple[SourceReader, ...]) -> None:
         """What another answer of Spark tells of the readers of the same code: it need not be asked again."""
-        self._told = told
+        self._readers = readers
 
     @cached_property
-    def all(self) -> tuple[SourceReader, ...]:
+    def in_plan_order(self) -> tuple[SourceReader, ...]:
         """Every reader in plan order; none where the code could not be analysed."""
         snapshot = self._snapshot()
-        return self._told or study(request_for(snapshot, snapshot.code, NO_COUNTS, ())).sources
+        return self._readers or study(request_for(snapshot, snapshot.code, NO_COUNTS, ())).sources
 
-    def of(self, number: str) -> SourceReader:
+    def find_reader(self, number: str) -> SourceReader:
         """The reader of a source, by its index as text; NO_READER where there is none."""
-        known = number.isdigit() and int(number) < len(self.all)
-        return self.all[int(number)] if known else NO_READER
+        known = number.isdigit() and int(number) < len(self.in_plan_order)
+        return self.in_plan_order[int(number)] if known else NO_READER

@@ -32,13 +32,13 @@ def preview_repair(
         listings={
             str(n): listed
             for n, (location, options) in enumerate(inputs)
-            if (listed := _listed(location, options)) is not None
+            if (listed := _list_batch_inputs(location, options)) is not None
         },
     )
     return plan_repair(place, known, sink=table or None, deep=deep)
 
 
-def _listed(location: str | None, reader_options: ReaderOptions) -> ListedInput | None:
+def _list_batch_inputs(location: str | None, reader_options: ReaderOptions) -> ListedInput | None:
     """None: what a batch takes is not known (place not known, or batches are cut by bytes)."""
     options = {str(k).lower(): v for k, v in reader_options.items()}
     if not location or "maxbytespertrigger" in options:

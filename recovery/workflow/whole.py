@@ -170,7 +170,7 @@ def _with_others(
         progress = held_of(snapshot.checkpoint, n, source)
         if progress is None:
             return replace(told, why=NotWholeReason.NOT_READABLE), asked
-        facts = probe.probe_source(progress, readers.of(str(n)), noted=source.topic_ids)
+        facts = probe.probe_source(progress, readers.find_reader(str(n)), noted=source.topic_ids)
         span = facts.spans.processed
         if span is None or facts.problem:
             return replace(told, why=NotWholeReason.NOT_READABLE), asked

@@ -116,6 +116,8 @@ def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> CommandAns
     from recovery.workflow.diagnosing import diagnose_pipeline
 
     found, since = diagnose_pipeline(failure), pipeline.judged_since
+    run = pipeline.workspace.run_noun
+    says = say_failure(failure, run)
     about = {
         "pipeline": {"id": pipeline.pipeline_id, "name": pipeline.name},
         "environment": pipeline.environment,
@@ -125,15 +127,15 @@ def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> CommandAns
         "failing_since": since.isoformat() if since else None,
         "problem": pipeline.workspace.poll_error or None,
         "diagnosis": codec.to_json(found),
-        "says": say_failure(failure),
+        "says": says,
     }
     lines = [
         plain(found.title), "",
         f"Pipeline   {shown(pipeline.name)} ({pipeline.environment})",
-        f"Failing    for {ago(since)}, last in update {shown(failure.update_id)}" if since
-        else f"Failing    last in update {shown(failure.update_id)}",
+        f"Failing    for {ago(since)}, last in {run} {shown(failure.update_id)}" if since
+        else f"Failing    last in {run} {shown(failure.update_id)}",
         f"Condition  {shown(found.condition or 'none that Spark names')}",
-        "", fill(plain(say_failure(failure)), 100),
+        "", fill(plain(says), 100),
         "", "Do", *write_points(found.do), "", "Do not",
         *write_points(t.removeprefix("Do not ") for t in found.dont),
     ]  # fmt: skip

@@ -5,23 +5,29 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import IntegrityError, connections
 
 from recovery.server import events
 from recovery.server.execution import Execution
 from recovery.server.models import Event, Pipeline, Update
 
 pytestmark = pytest.mark.django_db(databases=["default", "pipelines"])
+ALTER = "SET CONSTRAINTS ALL IMMEDIATE;"  # a table with pending events cannot be altered
+TRIGGER = "CREATE TRIGGER refused BEFORE UPDATE ON pipelines_server_update"
+ON_POSTGRESQL = (
+    f"{ALTER} CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE {{}}; END$$;"
+)
 REFUSE = {
-    "sqlite": "CREATE TRIGGER refused BEFORE UPDATE ON pipelines_server_update BEGIN SELECT RAISE(FAIL, 'full'); END",
-    "postgresql": "SET CONSTRAINTS ALL IMMEDIATE;"  # a table with pending events cannot be altered
-    "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE disk_full; END$$;"
-    "CREATE TRIGGER refused BEFORE UPDATE ON pipelines_server_update EXECUTE FUNCTION refuse()",
+    "sqlite": "PRAGMA query_only = on",
+    "postgresql": f"{ON_POSTGRESQL.format('disk_full')} {TRIGGER} EXECUTE FUNCTION refuse()",
 }
 ALLOW = {
-    "sqlite": "DROP TRIGGER refused",
-    "postgresql": "SET CONSTRAINTS ALL IMMEDIATE;"
-    "DROP TRIGGER refused ON pipelines_server_update; DROP FUNCTION refuse",
+    "sqlite": "PRAGMA query_only = off",
+    "postgresql": f"{ALTER} DROP TRIGGER refused ON pipelines_server_update; DROP FUNCTION refuse",
+}
+BREAK_RULE = {
+    "sqlite": f"{TRIGGER} BEGIN SELECT RAISE(FAIL, 'rule'); END",
+    "postgresql": f"{ON_POSTGRESQL.format('check_violation')} {TRIGGER} EXECUTE FUNCTION refuse()",
 }
 
 
@@ -91,3 +97,13 @@ def test_a_server_that_ends_leaves_the_end_to_the_next_one(
     change_database(ALLOW)
     ending.update.refresh_from_db()
     assert ending.update.state == "RUNNING"
+
+
+def test_a_row_that_breaks_a_rule_is_a_bug_and_not_written_again(
+    ending: Execution, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pipeline may be gone: to try for ever would keep a thread for each such update."""
+    monkeypatch.setattr(ending, "is_server_ending", lambda *, seconds: pytest.fail("it waits to try again"))
+    change_database(BREAK_RULE)
+    with pytest.raises(IntegrityError):
+        ending.finish("COMPLETED", None)

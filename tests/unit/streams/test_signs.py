@@ -90,7 +90,7 @@ def test_each_oddity_has_its_code_and_what_is_well_has_none(case: str) -> None:
 def test_every_code_has_a_case_and_a_sentence_that_names_its_facts() -> None:
     python = sign_of_python("/opt/spark-3.5/bin/python", Path("/opt/reprise/bin/python"))
     assert python is not None
-    (copied,) = signs_of((WELL,), None, NO_ANSWER, NOW, named="file:/data/orders")
+    (copied,) = signs_of((WELL,), None, NO_ANSWER, NOW, other_checkpoint="file:/data/orders")
     seen = {code for *_, codes in CASES.values() for code in codes}
     assert seen | {python.code, copied.code} == set(SignCode)
     signs: list[Sign] = [

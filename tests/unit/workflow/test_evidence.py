@@ -194,8 +194,8 @@ def test_a_file_that_spark_ignores_is_asked_for_where_all_is_read_from_nothing(
 
 def test_a_source_that_the_code_has_no_more_is_told_as_nothing(spark: Spark) -> None:
     told = Readers(lambda: snapshot())
-    assert [told.of(number) for number in ("2", "orders")] == [NO_READER, NO_READER]
-    assert told.of("0").format == "delta"
+    assert [told.find_reader(number) for number in ("2", "orders")] == [NO_READER, NO_READER]
+    assert told.find_reader("0").format == "delta"
     assert spark.asked_where == 1
 
 
@@ -336,7 +336,7 @@ def test_files_of_named_sources_are_each_asked_for_where_they_were_read(tmp_path
     there = named(snapshot(None, None, kind="files"), "returns", "orders")
     seen = evidence.read_inputs(plan, Readers(lambda: there))
     assert seen == {"0": listed["orders"], "1": listed["returns"]}
-    found = evidence._listed(there.checkpoint, there.checkpoint, plan, seen, "same")
+    found = evidence._list_expected_files(there.checkpoint, there.checkpoint, plan, seen, "same")
     assert found == {0: listed["returns"], 1: listed["orders"]}
 
 
@@ -351,15 +351,15 @@ def test_a_named_source_that_the_checkpoint_does_not_hold_is_not_taken_for_anoth
 def test_readers_that_a_comparison_has_told_are_not_asked_again(spark: Spark) -> None:
     told = (SourceReader("delta", "/in", location="/in"),)
     known = readers.Readers(lambda: snapshot(line(2)))
-    known.note(told)
-    assert known.all == told
+    known.keep_answer(told)
+    assert known.in_plan_order == told
     assert spark.asked_where == 0
 
 
 def test_a_comparison_that_tells_of_no_reader_leaves_the_question(spark: Spark) -> None:
     known = readers.Readers(lambda: snapshot(line(2)))
-    known.note(())
-    assert len(known.all) == 2
+    known.keep_answer(())
+    assert len(known.in_plan_order) == 2
     assert spark.asked_where == 1
 
 

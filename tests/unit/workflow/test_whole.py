@@ -236,7 +236,7 @@ def topic_input(
     source = SourceProgress(0, "kafka", '{"t":{"0":100}}', None)
     report = CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
     contents = plan_contents(inputs=[planned_input(kind="kafka", location="t")])
-    readers: Any = SimpleNamespace(of=lambda _n: READER)
+    readers: Any = SimpleNamespace(find_reader=lambda _n: READER)
     return whole.input_of(snapshot(place, checkpoint=report), contents, readers, report)
 
 
