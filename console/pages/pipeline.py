@@ -42,7 +42,7 @@ def show_pipeline(request: PageRequest, by: Actor, pipeline_pk: int) -> HttpResp
         "health": health,
         "says": say_pipeline(pipeline, behind),
         "failure": failure,
-        "diagnosis": diagnose_pipeline(failure) if failure else None,
+        "diagnosis": diagnose_pipeline(pipeline, failure) if failure else None,
         "causes": flows.list_causes(failure.causes) if failure else [],
         "flows": [(f, flow_badge(f, doubts.get(f.pk))) for f in own],
     }

@@ -5,8 +5,9 @@ from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.diagnosis import diagnose_failure
+from recovery.diagnosis.platforms import PlatformSupport
 from recovery.errors import Refused, RepriseError
-from recovery.models import Flow
+from recovery.models import Flow, Pipeline
 from recovery.pipelines.failures import UpdateFailure
 from recovery.pipelines.losses import is_in_doubt
 from recovery.pipelines.workspaces import client_for
@@ -65,9 +66,10 @@ def refuse_healthy(flow: Flow) -> Refused:
     )
 
 
-def diagnose_pipeline(failure: UpdateFailure) -> Diagnosis:
+def diagnose_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Diagnosis:
     """The diagnosis of a pipeline whose newest update failed before its flows, or next to them."""
-    return diagnose_failure(causes=failure.causes, condition=failure.condition, of_flow=False)
+    where = PlatformSupport(program=pipeline.workspace.has_streams)
+    return diagnose_failure(causes=failure.causes, condition=failure.condition, of_flow=False, where=where)
 
 
 def _report(flow: Flow) -> CheckpointReport | None:

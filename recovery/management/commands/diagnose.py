@@ -115,7 +115,7 @@ def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> CommandAns
     """Of an update that failed before or beside its flows: it is the pipeline that fails."""
     from recovery.workflow.diagnosing import diagnose_pipeline
 
-    found, since = diagnose_pipeline(failure), pipeline.judged_since
+    found, since = diagnose_pipeline(pipeline, failure), pipeline.judged_since
     run = pipeline.workspace.run_noun
     says = say_failure(failure, run)
     about = {
