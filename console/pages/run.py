@@ -39,6 +39,7 @@ from recovery.verification.below import uncompared
 from recovery.workflow import actions, further, selectors, skipping, unknowns
 from recovery.workflow.awaited import awaited_act
 from recovery.workflow.joining import plans_together
+from recovery.workflow.steps.rollback import RollbackRefusal
 from recovery.workflow.transitions import WAITS
 from recovery.workflow.usual import usual_steps
 
@@ -50,12 +51,12 @@ HALTING: Final[Mapping[str, Callable[..., object]]] = {
 """What you can ask of a run while it runs, or while the end of its step is not known."""
 
 
-def _rollback_refusal(page: RecoveryPage) -> str | None:
+def _rollback_refusal(page: RecoveryPage) -> RollbackRefusal | None:
     """Why it cannot be rolled back; when that cannot be read, that is why."""
     try:
         return selectors.rollback_refusal(page.recovery)
     except RepriseError as problem:
-        return problem.sentence
+        return RollbackRefusal(problem.sentence, "unread")
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
@@ -159,6 +160,8 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
     if asked is not None:
         rows, usual = running.mark_waiting(rows), {}
     by_others = stuck is not None and skipping.is_started_by_others(page.recovery)
+    no_way_back = by_others and refusal is not None and refusal.kind == "final"
+    no_skip = skipping.refusal(page.recovery, no_way_back=no_way_back) if stuck is not None else None
     context = {
         **build_frame(page, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
         "steps": rows,
@@ -169,7 +172,7 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
         "halt": page.recovery.chosen.halt,
         "why_not_stop": may_why(page.by, Right.RECOVER, page.environment),
         "poll": polls,
-        "bar": bars.run_bar(page, stuck, refusal, asked, by_others=by_others),
+        "bar": bars.run_bar(page, stuck, refusal, no_skip, asked=asked, by_others=by_others),
         "asked": asked,
         "stops_by_hand": _is_stopped_by_hand(page),
         "last_sign": running.last_sign(page.steps),
@@ -190,7 +193,6 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
             "resume_at": reviewing.STEP_NAMES.get(stuck.kind, stuck.kind),
             "called": called.who_to_call(page.recovery),
         }
-        no_skip = skipping.refusal(page.recovery)
         context["ladder"] = running.run_ladder(page.recovery, stuck, refusal, no_skip, by_others=by_others)
     return context
 
@@ -247,11 +249,12 @@ def _verification(page: RecoveryPage) -> dict[str, object]:
     stands_still = page.recovery.state == "needs_attention" and bool(measured)
     starts_none = contents is not None and contents.corrects_table
     asked = _read_asked(page)
+    refused = _rollback_refusal(page) if stands_still else None
     ways = partial(verifying.ways_on, way=way, run_noun="" if starts_none else page.run_noun)
     return {
         **build_frame(page, "verify"),
         "verdict": verdict,
-        "ladder": ways(verdict, _rollback_refusal(page), skipping.refusal(page.recovery))
+        "ladder": ways(verdict, refused.says if refused else None, skipping.refusal(page.recovery))
         if stands_still
         else [],
         "measure_again": way is not None,
@@ -305,7 +308,12 @@ def confirm_rollback(request: PageRequest, by: Actor, recovery_id: int) -> HttpR
     if done is not None:
         return done
     page = read_recovery_page(recovery_id, by)
-    context = {**build_frame(page, "run", here="seed"), "reason": reason, "why_not": _rollback_refusal(page)}
+    refused = _rollback_refusal(page)
+    context = {
+        **build_frame(page, "run", here="seed"),
+        "reason": reason,
+        "why_not": refused.says if refused else None,
+    }
     return render_page(request, "run/rollback.html", context, refusal=refusal)
 
 

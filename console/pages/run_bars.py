@@ -19,6 +19,7 @@ from recovery.verification.words import count_repeats
 from recovery.workflow import further, probing, skipping, unknowns
 from recovery.workflow.doubting import PROVING
 from recovery.workflow.selectors import open_recovery_of
+from recovery.workflow.steps.rollback import RollbackRefusal
 
 FREE = "The reason is above and in the audit log. The flow is free for another recovery."
 
@@ -26,12 +27,14 @@ FREE = "The reason is above and in the audit log. The flow is free for another r
 def run_bar(
     page: RecoveryPage,
     stuck: Step | None,
-    refusal: str | None,
-    asked: PersonAsked | None = None,
+    refusal: RollbackRefusal | None,
+    no_skip: str | None,
     *,
+    asked: PersonAsked | None = None,
     by_others: bool = False,
 ) -> ActionBar:
-    """`asked`: what a person is to do while it runs. `by_others`: others have started the stream meanwhile."""
+    """`refusal`: why it cannot be rolled back, `no_skip`: why the step at which it is stuck cannot be skipped. `asked`:
+    what a person is to do while it runs. `by_others`: others have started the stream meanwhile."""
     state = page.recovery.state
     verify = reverse("verify", args=[page.pk])
     if state in ("running", "verifying"):
@@ -44,7 +47,11 @@ def run_bar(
             (Link(verify, "Criteria of the proof"),) if state == "verifying" else (),
         )
     if state == "needs_attention" and stuck is not None:
-        return _back_bar(page) if by_others and refusal is None else _stuck_bar(page, stuck, refusal)
+        if by_others and refusal is None:
+            return _back_bar(page)
+        if by_others and refusal is not None and refusal.kind == "running":
+            return _stop_others_bar(page)
+        return _stuck_bar(page, stuck, refusal, no_skip)
     if state == "unproven":
         return ActionBar("Ended without proof.", FREE, Primary("Go to Verify", href=verify), code="unproven")
     if state in ("succeeded", "needs_attention"):
@@ -72,11 +79,23 @@ def _back_bar(page: RecoveryPage) -> ActionBar:
     )
 
 
-def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBar:
+def _stop_others_bar(page: RecoveryPage) -> ActionBar:
+    """Where others have started the stream and it runs: whether a way back is left, its end decides."""
+    return ActionBar(
+        "Stop the stream first.",
+        "It runs outside this recovery. Disable what started it, stop it, then reload this page.",
+        Primary("Go to the stream", href=reverse("flow", args=[page.recovery.flow_id])),
+        code="stop-others",
+    )
+
+
+def _stuck_bar(
+    page: RecoveryPage, stuck: Step, refusal: RollbackRefusal | None, no_skip: str | None
+) -> ActionBar:
     links = () if refusal else (Link(reverse("rollback", args=[page.pk]), "Roll back"),)
     if _is_given_up(page):
         links = (*links, Link(reverse("cancel", args=[page.pk]), "Give this plan up"))
-    no_skip, skip = skipping.refusal(page.recovery), reverse("skip", args=[page.pk])
+    skip = reverse("skip", args=[page.pk])
     if is_given_up(stuck.kind, no_skip):
         ends = Primary(name_skip(stuck.kind), href=skip)
         says = "You say why. After that, the stream can be recovered again."

@@ -328,9 +328,10 @@ def _way_back_closed(page: RecoveryPage) -> str:
     if page.recovery.active or page.plan is None:
         return ""
     try:
-        return selectors.rollback_refusal(page.recovery) or ""
+        refused = selectors.rollback_refusal(page.recovery)
     except RepriseError:
         return ""
+    return refused.says if refused else ""
 
 
 def _outlook_of(page: RecoveryPage) -> outlook.Outlook | None:

@@ -15,6 +15,7 @@ from recovery.contracts.probes import ProbeQuestion, read_evidence
 from recovery.contracts.results import SeedResult
 from recovery.workflow import probing, repeating, unknowns
 from recovery.workflow.awaited import AwaitedAct, PersonAct
+from recovery.workflow.steps.rollback import RollbackRefusal
 from recovery.workflow.transitions import SKIPS
 from recovery.workflow.usual import UsualDuration
 
@@ -396,7 +397,7 @@ def says_rollback(recovery: Any) -> str:
 
 
 def run_ladder(
-    recovery: Any, step: Any, refusal: str | None, no_skip: str | None, *, by_others: bool = False
+    recovery: Any, step: Any, refusal: RollbackRefusal | None, no_skip: str | None, *, by_others: bool = False
 ) -> list[AdviceRung]:
     """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped.
     `by_others`: others have started the stream, so that the step would fail again."""
@@ -405,6 +406,9 @@ def run_ladder(
     gives_up, goes_back = is_given_up(step.kind, no_skip), by_others and refusal is None
     if goes_back:
         rungs.append(_back_rung(recovery, first=True))
+    if by_others and refusal is not None and refusal.kind == "running":
+        says = "It runs outside this recovery. Once it has ended, what it committed decides what is possible."
+        rungs.append(AdviceRung("Stop the stream", says, ("Recommended",), first=True, code="stop-others"))
     if by_others:
         says = "The checkpoint is not as this plan left it, so the step would stop again. Start nothing."
         rungs.append(AdviceRung(f"Resume at {name}", says, ("Not possible",), code="started-by-others"))
@@ -434,7 +438,7 @@ def run_ladder(
         )
     )
     if refusal:
-        rungs.append(AdviceRung("Roll back", refusal, ("Not possible",), code="not-undoable"))
+        rungs.append(AdviceRung("Roll back", refusal.says, ("Not possible",), code="not-undoable"))
     elif not goes_back:
         rungs.append(_back_rung(recovery, first=False))
     return sorted(rungs, key=lambda rung: not rung.first) if by_others else rungs

@@ -312,9 +312,10 @@ def check_rollback(recovery: Recovery, refusal: str | None) -> None:
 
 def _rollback_refusal(recovery: Recovery) -> str | None:
     try:
-        return rollback.refusal(recovery)
+        refused = rollback.refusal(recovery)
     except RepriseError as failure:
         return failure.sentence
+    return refused.says if refused else None
 
 
 def cancel(*, recovery_id: int, by: Actor, reason: str) -> None:

@@ -82,7 +82,8 @@ def _rollback_refusal(recovery: Recovery) -> str | None:
                 "Resume it."
             )
         if rollback.has_changed(recovery):
-            return rollback.refusal(recovery)
+            refused = rollback.refusal(recovery)
+            return refused.says if refused else None
         if rerun is None or rerun.state != "done":
             return None
         return "The shared update has run, and what it committed for this flow stays. Resume it, or skip its proof."

@@ -7,7 +7,7 @@ from recovery.people import visible
 from recovery.people.roles import Actor
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow.deployed import read_code
-from recovery.workflow.steps.rollback import refusal
+from recovery.workflow.steps.rollback import RollbackRefusal, refusal
 
 
 def recovery_or_404(text: str | int, by: Actor) -> Recovery:
@@ -76,6 +76,6 @@ def source_files(recovery: Recovery) -> dict[str, str]:
     return read_code(client, spec)[1]
 
 
-def rollback_refusal(recovery: Recovery) -> str | None:
-    """Why a rollback is not possible, in one sentence; None when it is."""
+def rollback_refusal(recovery: Recovery) -> RollbackRefusal | None:
+    """Why a rollback is not possible; None when it is. Raises RepriseError where API or storage do not answer."""
     return refusal(recovery)

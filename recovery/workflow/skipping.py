@@ -57,19 +57,28 @@ def skip(recovery: Recovery, *, reason: str, by: Actor, no_way_back: bool) -> Sk
     return SkippedStep(step, f"Step {step.kind} skipped: {reason}", before, after)
 
 
-def refusal(recovery: Recovery) -> str | None:
-    """Why the step at which it stands cannot be skipped, in one sentence; None when it can. Reads only."""
+def refusal(recovery: Recovery, *, no_way_back: bool | None = None) -> str | None:
+    """Why the step at which it stands cannot be skipped, in one sentence; None when it can. Reads only.
+
+    `no_way_back`: what `has_no_way_back` answered; None: it is asked."""
+    if no_way_back is None:
+        no_way_back = has_no_way_back(recovery)
     try:
-        _skippable(recovery, no_way_back=has_no_way_back(recovery))
+        _skippable(recovery, no_way_back=no_way_back)
     except Refused as refused:
         return refused.sentence
     return None
 
 
 def has_no_way_back(recovery: Recovery) -> bool:
-    """Whether others have started its stream, and it can no longer be rolled back. Asks API and storage."""
+    """Whether others have started its stream, and it can no longer be rolled back. Asks API and storage.
+
+    While the stream runs that is open: once it is stopped, what it has committed decides."""
     try:
-        return is_started_by_others(recovery) and rollback.refusal(recovery) is not None
+        if not is_started_by_others(recovery):
+            return False
+        refused = rollback.refusal(recovery)
+        return refused is not None and refused.kind == "final"
     except RepriseError:
         return False
 

@@ -271,7 +271,7 @@ def _way_back(recovery: Recovery) -> str:
     except RepriseError:
         return ""
     if no_way_back:
-        return f"It cannot be rolled back: {no_way_back}"
+        return f"It cannot be rolled back: {no_way_back.says}"
     return f"Undo it: bin/manage rollback {recovery.label}."
 
 

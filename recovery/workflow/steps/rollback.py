@@ -3,6 +3,8 @@ workspace has lost meanwhile are put back from the backup.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from recovery.approvals.selectors import plan_in_force
 from recovery.checkpoints import publishing, read_fingerprint
@@ -10,7 +12,7 @@ from recovery.contracts import codec
 from recovery.contracts.plan import PatchChange
 from recovery.contracts.results import BackupResult, KeptCheckpoint, RollbackResult, SeedResult, UpdateResult
 from recovery.errors import OutcomeUnknown, Refused
-from recovery.models import Flow, Recovery, Step
+from recovery.models import Recovery, Step
 from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import reading as sinks
 from recovery.workflow import corrections, further, joining, restoring
@@ -23,25 +25,49 @@ from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 SECONDS = 300
 
 
-def refusal(recovery: Recovery) -> str | None:
-    """Why this recovery can no longer be rolled back, in one sentence; None when it can. Reads only."""
+@dataclass(frozen=True)
+class RollbackRefusal:
+    """Why a recovery cannot be rolled back, in one sentence. `kind`: `final`: it stays so; `running`: as long as its
+    stream or an update runs, then what that has committed decides; `unread`: API or storage do not answer."""
+
+    says: str
+    kind: Literal["final", "running", "unread"] = "final"
+
+
+def refusal(recovery: Recovery) -> RollbackRefusal | None:
+    """None where this recovery can be rolled back. Reads only. Raises RepriseError where something does not answer."""
+    flow = recovery.flow
+    if says := _find_nothing_to_undo(recovery):
+        return RollbackRefusal(says)
+    if find_active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
+        runs = "The stream runs" if flow.pipeline.workspace.has_streams else "An update is running"
+        return RollbackRefusal(f"{runs}. Stop it first.", "running")
+    says = _find_obstacle(recovery)
+    return None if says is None else RollbackRefusal(says)
+
+
+def _find_nothing_to_undo(recovery: Recovery) -> str | None:
     if recovery.state == "rolled_back":
         return f"{recovery.label} is already rolled back."
     if _corrects_table(recovery):
-        return _refuse_correction(recovery)
-    emptied, restored = restoring.emptied_by(recovery), _restored(recovery)
-    seeded, unclear = _seeded(recovery)
-    if unclear:
+        if corrections.correction_of(recovery) is None and further.earlier_plan(recovery) is not None:
+            return "This plan has changed no row. Give it up: then the plan before it is in force again."
+        return None
+    if unclear := _seeded(recovery)[1]:
         return unclear
-    if not has_changed(recovery):
-        return "Nothing was changed that could be undone."
-    flow = recovery.flow
-    if find_active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
-        return _say_running(flow)
-    if emptied:
+    return None if has_changed(recovery) else "Nothing was changed that could be undone."
+
+
+def _find_obstacle(recovery: Recovery) -> str | None:
+    """What the recovery, or others after it, have done that cannot be taken back; while nothing runs."""
+    if _corrects_table(recovery):
+        corrected = corrections.correction_of(recovery)
+        return None if corrected is None else corrections.refusal(corrected)
+    restored = _restored(recovery)
+    if emptied := restoring.emptied_by(recovery):
         return restoring.refusal(emptied)
-    if seeded is not None:
-        place = checkpoint_of(flow)
+    if (seeded := _seeded(recovery)[0]) is not None:
+        place = checkpoint_of(recovery.flow)
         if publishing.is_undone(place, recovery=recovery.label):
             # an attempt that died had come so far; table and source may be left to do
             return _table_refusal(recovery, restored)
@@ -54,11 +80,6 @@ def refusal(recovery: Recovery) -> str | None:
     if rerun and codec.read(UpdateResult, rerun.result).update_id and rerun.state == "done":
         return "The update has run with the changed code; what it committed stays. Change the code in a new recovery."
     return None
-
-
-def _say_running(flow: Flow) -> str:
-    runs = "The stream runs" if flow.pipeline.workspace.has_streams else "An update is running"
-    return f"{runs}. Stop it first."
 
 
 def has_changed(recovery: Recovery) -> bool:
@@ -74,16 +95,6 @@ def _corrects_table(recovery: Recovery) -> bool:
     """Whether the plan in force adds or deletes rows: then that alone is undone, whatever a plan before it did."""
     plan = plan_in_force(recovery)
     return plan is not None and plan.contents.corrects_table
-
-
-def _refuse_correction(recovery: Recovery) -> str | None:
-    flow = recovery.flow
-    corrected = corrections.correction_of(recovery)
-    if corrected is None and further.earlier_plan(recovery) is not None:
-        return "This plan has changed no row. Give it up: then the plan before it is in force again."
-    if find_active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
-        return _say_running(flow)
-    return None if corrected is None else corrections.refusal(corrected)
 
 
 def _put_table_back(context: Context) -> RollbackResult:
@@ -143,9 +154,8 @@ def run(context: Context) -> RollbackResult:
     if joint is not None and not has_changed(context.recovery):
         context.log("Nothing was changed for this flow, so there is nothing to undo.")
         return RollbackResult(checkpoint=False, files=())
-    reason = refusal(context.recovery)
-    if reason:
-        raise Refused(reason)
+    if refused := refusal(context.recovery):
+        raise Refused(refused.says)
     if _corrects_table(context.recovery):
         return _put_table_back(context)
     done = {s.kind: s for s in context.recovery.steps.filter(state="done", plan__isnull=False)}
@@ -220,5 +230,6 @@ def _put_back(context: Context, copy: Mapping[str, bytes]) -> list[str]:
 
 def probe(step: Step) -> ProbeOutcome:
     """Rolled back when the seed's version is gone; running it again only finishes what is left."""
-    reason = refusal(step.recovery)
-    return ProbeOutcome("not_done", [saw(None, reason or "What is left to undo can still be undone.")])
+    refused = refusal(step.recovery)
+    says = refused.says if refused else "What is left to undo can still be undone."
+    return ProbeOutcome("not_done", [saw(None, says)])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from console.presenters.running import is_given_up, name_skip, offer_skip, run_ladder
+from recovery.workflow.steps.rollback import RollbackRefusal
 
 
 def at(kind: str) -> Any:
@@ -25,7 +26,7 @@ def at(kind: str) -> Any:
 def test_what_a_run_that_stands_still_offers(
     kind: str, no_skip: str | None, codes: list[str], recommended: str
 ) -> None:
-    ladder = run_ladder(SimpleNamespace(), at(kind), "Batch 2 was committed since.", no_skip)
+    ladder = run_ladder(SimpleNamespace(), at(kind), RollbackRefusal("Batch 2 was committed since."), no_skip)
     assert [rung.code for rung in ladder] == codes
     assert [rung.code for rung in ladder if rung.first] == [recommended]
     assert is_given_up(kind, no_skip) is (recommended == "skip")
@@ -35,11 +36,20 @@ def test_what_a_run_that_stands_still_offers(
     ("refusal", "no_skip", "codes"),
     [
         (None, "Step rerun is never skipped.", ["rollback", "started-by-others", "never-skipped"]),
-        ("Batch 2 was committed since.", None, ["skip", "started-by-others", "not-undoable"]),
+        (
+            RollbackRefusal("Batch 2 was committed since."),
+            None,
+            ["skip", "started-by-others", "not-undoable"],
+        ),
+        (
+            RollbackRefusal("The stream runs.", "running"),
+            "Step rerun is never skipped.",
+            ["stop-others", "started-by-others", "never-skipped", "not-undoable"],
+        ),
     ],
 )
-def test_a_rerun_that_others_prevent_is_not_resumed_but_undone_or_given_up(
-    refusal: str | None, no_skip: str | None, codes: list[str]
+def test_a_rerun_that_others_prevent_is_not_resumed_but_stopped_undone_or_given_up(
+    refusal: RollbackRefusal | None, no_skip: str | None, codes: list[str]
 ) -> None:
     recovery = SimpleNamespace(strategy="continue")
     ladder = run_ladder(recovery, at("rerun"), refusal, no_skip, by_others=True)

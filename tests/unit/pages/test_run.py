@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from recovery.models import Plan, Recovery, Step
 from recovery.workflow import actions, broker, selectors
+from recovery.workflow.steps.rollback import RollbackRefusal
 from tests import factories as f
 from tests.pages import Element, asked, refusal
 
@@ -219,7 +220,7 @@ def test_a_rollback_that_is_not_possible_stays_visible_with_its_reason(
     responder: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     why = "Batch 3 is committed."
-    monkeypatch.setattr(selectors, "rollback_refusal", lambda recovery: why)
+    monkeypatch.setattr(selectors, "rollback_refusal", lambda recovery: RollbackRefusal(why))
     recovery = f.failed_step()
 
     page = on(responder, recovery, "run")

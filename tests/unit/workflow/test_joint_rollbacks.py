@@ -13,6 +13,7 @@ from recovery.models import Flow, JointPlan, Recovery, Step
 from recovery.planning.actions import join_plans
 from recovery.workflow import joint_actions
 from recovery.workflow.steps import rollback
+from recovery.workflow.steps.rollback import RollbackRefusal
 from tests.factories.joint import (
     joined,
     joined_emptying,
@@ -38,7 +39,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Run:
 def undoable(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What stands against the rollback of a recovery, by its label; nothing of none."""
     refusals: dict[str, str] = {}
-    monkeypatch.setattr(rollback, "refusal", lambda row: refusals.get(row.label))
+    monkeypatch.setattr(
+        rollback, "refusal", lambda row: RollbackRefusal(says) if (says := refusals.get(row.label)) else None
+    )
     monkeypatch.setattr(rollback, "_seeded", lambda row: (None, ""))
     return refusals
 

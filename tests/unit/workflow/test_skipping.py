@@ -14,6 +14,7 @@ from recovery.people.roles import Actor, Grant, Role
 from recovery.workflow import actions, broker, engine, skipping, tasks
 from recovery.workflow.moves import move
 from recovery.workflow.steps import rollback
+from recovery.workflow.steps.rollback import RollbackRefusal
 from recovery.workflow.strangers import ForeignBatches
 from recovery.workflow.transitions import SKIPS
 from tests.refusals import refused
@@ -65,17 +66,18 @@ def test_what_the_plan_rests_on_is_never_skipped(kind: str, state: str) -> None:
 @pytest.mark.parametrize(
     ("state", "refusal", "ends"),
     [
-        ("failed", "Batch 4 was committed since.", "unproven"),
+        ("failed", RollbackRefusal("Batch 4 was committed since."), "unproven"),
+        ("failed", RollbackRefusal("The stream runs.", "running"), "needs_attention"),
         ("failed", None, "needs_attention"),
         ("failed", Unreachable("The storage does not answer."), "needs_attention"),
-        ("unknown", "Batch 4 was committed since.", "needs_attention"),
-        ("pending", "Batch 4 was committed since.", "needs_attention"),
+        ("unknown", RollbackRefusal("Batch 4 was committed since."), "needs_attention"),
+        ("pending", RollbackRefusal("Batch 4 was committed since."), "needs_attention"),
     ],
 )
 def test_a_rerun_that_failed_is_given_up_where_it_certainly_has_no_way_back(
-    monkeypatch: pytest.MonkeyPatch, state: str, refusal: str | Unreachable | None, ends: str
+    monkeypatch: pytest.MonkeyPatch, state: str, refusal: RollbackRefusal | Unreachable | None, ends: str
 ) -> None:
-    def refuse(_: Recovery) -> str | None:
+    def refuse(_: Recovery) -> RollbackRefusal | None:
         if isinstance(refusal, Unreachable):
             raise refusal
         return refusal
