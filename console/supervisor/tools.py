@@ -101,7 +101,7 @@ def run_changed(python: Path, refs: list[str]) -> int:
     printed = subprocess.run(
         [str(python), "-m", "devtools.changed", *refs], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    unit, running, smoke = (line.split() for line in printed.split("\n")[:3])
+    unit, running, smoke, [left_out] = (line.split() for line in printed.splitlines())
     parts = []
     if unit:
         parts.append(replace(lanes.UNIT_SQLITE, arguments=(*unit, *lanes.EVERY_DAY, *lanes.UNIT_WORKERS)))
@@ -112,6 +112,10 @@ def run_changed(python: Path, refs: list[str]) -> int:
     print_line(
         f"This change asks {len(unit)} unit test files, {len(running)} others{', one recovery' if smoke else ''}."
     )
+    if left_out != "0":
+        print_line(
+            f"{left_out} more import it only through others and would take more than 3 minutes: bin/test runs them."
+        )
     results = lanes.run_parts(python, parts)
     lanes.summarize(results, began)
     return lanes.exit_code(results)

@@ -5,6 +5,8 @@ import pytest
 
 from devtools import changed
 
+ALL = [str(path.relative_to(changed.ROOT)) for path in (changed.ROOT / "tests/unit").rglob("test_*.py")]
+
 
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
@@ -25,6 +27,31 @@ def test_a_module_asks_the_tests_that_import_it_directly_or_through_others(
 
     assert asked in chosen.unit
     assert chosen.smoke
+
+
+def test_the_nearest_tests_come_first_and_those_past_three_minutes_are_left_out(
+    graph: grimp.ImportGraph,
+) -> None:
+    path, near = "recovery/audit/chain.py", "tests/unit/audit/test_audit_chain.py"
+    every = changed.choose_tests([path], graph, dict.fromkeys(ALL, 0.0))
+    some = changed.choose_tests([path], graph, dict.fromkeys(ALL, 10.0))
+
+    assert every.left_out == ()
+    assert some.unit + some.left_out == every.unit
+    assert len(some.unit) == changed.HELD_WITH_SMOKE / 10
+    assert near in some.unit
+    steps = dict(changed.count_imports(changed.module_of(path), graph))
+    far = [steps.get(changed.module_of(test), 1) for test in every.unit]
+    assert far == sorted(far)
+
+
+def test_a_test_that_imports_the_change_itself_is_never_left_out(graph: grimp.ImportGraph) -> None:
+    path = "recovery/audit/chain.py"
+    chosen = changed.choose_tests([path], graph, dict.fromkeys(ALL, 1000.0))
+
+    direct = graph.find_modules_that_directly_import(changed.module_of(path))
+    assert {changed.path_of(m) for m in direct if "test_" in m} <= set(chosen.unit)
+    assert chosen.left_out
 
 
 def test_a_module_that_few_import_asks_few(graph: grimp.ImportGraph) -> None:
@@ -49,8 +76,8 @@ def test_a_test_asks_itself_and_no_recovery(graph: grimp.ImportGraph) -> None:
     unit = changed.choose_tests(["tests/unit/audit/test_audit_chain.py"], graph)
     running = changed.choose_tests(["tests/integration/test_measures.py"], graph)
 
-    assert unit == changed.ChangedTests(("tests/unit/audit/test_audit_chain.py",), (), smoke=False)
-    assert running == changed.ChangedTests((), ("tests/integration/test_measures.py",), smoke=False)
+    assert unit == changed.ChangedTests(("tests/unit/audit/test_audit_chain.py",), (), (), smoke=False)
+    assert running == changed.ChangedTests((), (), ("tests/integration/test_measures.py",), smoke=False)
 
 
 @pytest.mark.parametrize(
