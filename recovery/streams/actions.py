@@ -113,7 +113,7 @@ def adopt_stream(*, checkpoint: str, said: StreamDetails, by: Actor, is_one_of_m
         with reach.reading_in_sight(workspace, by):
             report = read_plain(place)
             _require_readable(columns)
-            sink = _find_sink(columns, report, is_read=is_one_of_many)
+            sink = _find_sink(place, columns, report, is_read=is_one_of_many)
             if said.sink:
                 check_named_sink(sink, report)
             before = _described(known) if known else None
@@ -419,7 +419,7 @@ def _require_readable(columns: StreamColumns) -> None:
         list_logs(columns.event_log)
 
 
-def _find_sink(columns: StreamColumns, report: CheckpointReport, *, is_read: bool) -> Sink:
+def _find_sink(place: str, columns: StreamColumns, report: CheckpointReport, *, is_read: bool) -> Sink:
     """Where it writes: as somebody said, else as its newest batch says in the event log, which `is_read` by now."""
     if columns.sink:
         return sink_of(columns.sink)
@@ -431,7 +431,7 @@ def _find_sink(columns: StreamColumns, report: CheckpointReport, *, is_read: boo
     except RepriseError:
         return Sink("", "")
     seen = tailing.runs_of(columns.event_log, [report.query_id] if report.query_id else [])
-    return sink_by_log([batch for one in seen for batch in one.run.batches[-1:]])
+    return sink_by_log(place, seen)
 
 
 def _name(said: StreamDetails, known: Stream | None, place: str) -> str:

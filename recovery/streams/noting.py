@@ -33,7 +33,7 @@ def note_signs(streams: Iterable[Stream], seen: Mapping[int, Sequence[SeenRun]])
     problems = problems_of({s.event_log for s in held if s.event_log})
     for stream in held:
         runs = seen.get(stream.pk, ())
-        other = find_other_checkpoint(stream, runs)
+        other = find_other_checkpoint(stream.checkpoint, runs)
         found = signs_of(runs, problems.get(stream.event_log), answer_of(stream), now, other)
         signs = [sign.as_json() for sign in found]
         if signs != stream.signs:

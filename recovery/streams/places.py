@@ -17,13 +17,18 @@ def real_place(place: str) -> str:
     return spell_place(place) if read.store else os.path.realpath(read.path)
 
 
-def find_other_checkpoint(stream: Stream, seen: Sequence[SeenRun]) -> str:
-    """The checkpoint that the newest run names, where that is another folder than the stream's; else "". Spark's plans
-    name the folder of stateful queries and of those that write a file table only."""
+def find_other_checkpoint(checkpoint: str, seen: Sequence[SeenRun]) -> str:
+    """The checkpoint that the newest run names, where that is another folder than this one; else "". Spark's plans name
+    the folder of stateful queries and of those that write a file table only."""
     named = seen[-1].run.checkpoint if seen else ""
-    if not named or spell_place(named) == spell_place(stream.checkpoint):
+    if not named or spell_place(named) == spell_place(checkpoint):
         return ""
-    return named if _real_or_spelled(named) != _real_or_spelled(stream.checkpoint) else ""
+    return named if _real_or_spelled(named) != _real_or_spelled(checkpoint) else ""
+
+
+def leave_out_other_checkpoints(checkpoint: str, seen: Sequence[SeenRun]) -> list[SeenRun]:
+    """Without the runs that name another folder than this one."""
+    return [run for run in seen if not find_other_checkpoint(checkpoint, [run])]
 
 
 class CheckpointOwners:
@@ -31,7 +36,7 @@ class CheckpointOwners:
 
     def leave_out_others(self, stream: Stream, seen: Sequence[SeenRun]) -> list[SeenRun]:
         """Without the runs that name the checkpoint of another adopted stream, which has the same query id."""
-        return [run for run in seen if not self._is_adopted(find_other_checkpoint(stream, [run]))]
+        return [run for run in seen if not self._is_adopted(find_other_checkpoint(stream.checkpoint, [run]))]
 
     def _is_adopted(self, checkpoint: str) -> bool:
         return bool(checkpoint) and _real_or_spelled(checkpoint) in self._checkpoints

@@ -54,13 +54,20 @@ class NeedAnswer(StrEnum):
 
 @dataclass(frozen=True)
 class LogFacts:
-    """What event logs have of the query: `folder`, how many applications, the newest run. `problem`: why a folder that
-    was named could not be read."""
+    """What event logs have of the query: `folder`, and its runs, the oldest first. `problem`: why a folder that was
+    named could not be read."""
 
     folder: str = ""
-    applications: int = 0
-    newest: SeenRun | None = None
+    seen: tuple[SeenRun, ...] = ()
     problem: RepriseError | None = None
+
+    @property
+    def applications(self) -> int:
+        return len({run.log for run in self.seen})
+
+    @property
+    def newest(self) -> SeenRun | None:
+        return self.seen[-1] if self.seen else None
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,7 @@ def preview_stream(*, checkpoint: str, said: StreamDetails, by: Actor) -> Previe
         report = read_plain(place)
         standing = read_progress(place)
         logs = _logs_of(report.query_id or "", said, known, workspace, by)
-        sink = _sink_of(said, known, logs, report, by)
+        sink = _sink_of(place, said, known, logs, report, by)
     query_name = logs.newest.run.name if logs.newest else ""
     name = known.pipeline.name if known else choose_name(query_name, place)
     return Preview(
@@ -153,16 +160,21 @@ def _logs_of(
     for folder in [named] if named else list(workspace.event_logs):
         seen = tailing.runs_of(folder, [query_id])
         if seen:
-            return LogFacts(folder, len({s.log for s in seen}), seen[-1])
+            return LogFacts(folder, tuple(seen))
     return LogFacts(named)
 
 
 def _sink_of(
-    said: StreamDetails, known: Stream | None, logs: LogFacts, report: CheckpointReport, by: Actor
+    place: str,
+    said: StreamDetails,
+    known: Stream | None,
+    logs: LogFacts,
+    report: CheckpointReport,
+    by: Actor,
 ) -> SinkFacts:
     named = _newest_word(said.sink, known.sink if known else "")
     if not named:
-        return SinkFacts(_sink_by(logs), is_read=True)
+        return SinkFacts(_read_sink(place, logs), is_read=True)
     try:
         if said.sink and "/" in named:
             named = spelled_place(named, "The sink")
@@ -177,9 +189,9 @@ def _sink_of(
         return SinkFacts(Sink(named, ""), problem=problem)
 
 
-def _sink_by(logs: LogFacts) -> Sink:
+def _read_sink(place: str, logs: LogFacts) -> Sink:
     try:
-        return sink_by_log(logs.newest.run.batches[-1:] if logs.newest else ())
+        return sink_by_log(place, logs.seen)
     except RepriseError:
         return Sink("", "")
 

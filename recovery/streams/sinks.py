@@ -3,13 +3,15 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
 from recovery.checkpoints.uris import decode_uri, spell_place, strip_file_scheme
 from recovery.errors import NotFound, Refused
+from recovery.eventlogs.seen import SeenRun
+from recovery.streams.places import leave_out_other_checkpoints
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
 LOOKED_AT: Final = 2_000
@@ -61,9 +63,11 @@ def check_named_sink(sink: Sink, report: CheckpointReport) -> None:
         )
 
 
-def sink_by_log(batches: Sequence[Mapping[str, Any]]) -> Sink:
-    """As the newest batch of an event log names it; nothing for a sink that is no folder."""
-    for batch in reversed(batches):
+def sink_by_log(checkpoint: str, seen: Sequence[SeenRun]) -> Sink:
+    """As the newest batch in event logs names it; nothing for a sink that is no folder. `seen`: runs of the query, the
+    oldest first. Those that name another checkpoint show the table of a copy, or of the original."""
+    own = leave_out_other_checkpoints(checkpoint, seen)
+    for batch in [batch for one in reversed(own) for batch in one.run.batches[-1:]]:
         told = batch.get("sink")
         named = _NAMED.search(str(told.get("description") or "")) if isinstance(told, Mapping) else None
         if named and "`" not in named[1]:

@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 
 from recovery.models import Stream
+from recovery.streams.actions import StreamDetails
 from recovery.streams.client import StreamsClient
+from recovery.streams.preview import preview_stream
 from recovery.streams.signs import SignCode, sign_from
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
-from tests.unit.streams.running_streams import adopted, write_log
+from tests.unit.streams.running_streams import ADMIN, adopted, write_log
 
 pytestmark = pytest.mark.django_db
+OTHER_RUN = "0d9d2f6e-8a3b-4a55-9c1c-5f0b7c2f9a02"
 FAILURE = "org.apache.spark.SparkException: Task failed"
 
 
@@ -59,3 +62,34 @@ def test_a_link_to_the_folder_is_the_folder(checkpoint: Built, events: str, tmp_
     stream, client = adopted(Built(link, query_id=logs.QUERY), event_log=events)
     assert list_states(client, stream) == ["FAILED"]
     assert list_signs(client, stream) == []
+
+
+def batch_into(table: Path, checkpoint: Path, run: str = logs.RUN) -> list[bytes]:
+    """A run that names its checkpoint, and the table that its batch wrote."""
+    batch = logs.progress(1, run=run).replace(b"file:/out", f"file:{table}".encode())
+    plan = logs.batch_plan(run, f"file:{checkpoint}")
+    return [logs.query_started(run=run), plan, batch, logs.terminated(None, run=run)]
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[Path, Path]:
+    return tmp_path / "data" / "table", tmp_path / "data" / "table of the copy"
+
+
+def test_a_copy_does_not_get_the_table_of_its_original(
+    checkpoint: Built, copy: Built, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    events = write_log(tmp_path / "events", *batch_into(tables[0], checkpoint.root), logs.ended())
+    seen = preview_stream(checkpoint=str(copy.root), said=StreamDetails(event_log=events), by=ADMIN)
+    copied, _ = adopted(copy, event_log=events)
+    assert (copied.sink, seen.sink.sink.place) == ("", "")
+
+
+def test_an_original_keeps_its_table_where_its_copy_has_run_since(
+    checkpoint: Built, copy: Built, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    own, others = batch_into(tables[0], checkpoint.root), batch_into(tables[1], copy.root, OTHER_RUN)
+    events = write_log(tmp_path / "events", *own, *others, logs.ended())
+    seen = preview_stream(checkpoint=str(checkpoint.root), said=StreamDetails(event_log=events), by=ADMIN)
+    original, _ = adopted(checkpoint, event_log=events)
+    assert (original.sink, seen.sink.sink.place) == (str(tables[0]), str(tables[0]))
