@@ -44,8 +44,9 @@ from recovery.pipelines.losses import is_in_doubt
 from recovery.pipelines.workspaces import client_for
 from recovery.planning.actions import update_choices
 from recovery.strategies.common import word
-from recovery.streams import noting, tailing
+from recovery.streams import noting
 from recovery.streams.describing import list_signs
+from recovery.streams.places import CheckpointOwners
 from recovery.streams.running import answer_of
 from recovery.workflow import actions, counting_below, diagnosing, refreshing
 from recovery.workflow.doubting import doubts_of
@@ -103,8 +104,7 @@ def _answered_not_running(flow: Flow, now: datetime) -> bool:
     stream = Stream.objects.filter(pipeline=flow.pipeline_id).first()
     if stream is None:
         return False
-    seen = tailing.runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
-    answer = noting.noted_answer(stream, seen, now)
+    answer = noting.noted_answer(stream, CheckpointOwners().list_runs(stream), now)
     return answer is not None and answer.alive is False
 
 

@@ -360,8 +360,7 @@ class StreamsClient(PipelinesClient):
             standing = StreamProgress()
         self._note_query(stream, standing.query_id)
         asked = tailing if index is None else index
-        of_query = asked.runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
-        seen = self._owners.leave_out_others(stream, of_query)
+        seen = self._owners.list_runs(stream, index)
         early_ends = asked.early_ends_of(stream.event_log, stream.query_ids, seen) if seen else []
         runs, is_contradicted = None, False
         if is_exact and stream.has_running_command and running.may_run():
