@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import itemgetter
 from typing import Final
 
 from django.conf import settings
@@ -12,7 +13,6 @@ from django.utils import timezone
 
 from recovery import reach
 from recovery.checkpoints import access
-from recovery.checkpoints.uris import spell_place
 from recovery.errors import RepriseError
 from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import RunState
@@ -29,7 +29,7 @@ from recovery.streams.actions import (
     workspace_of,
 )
 from recovery.streams.finding import FoundCheckpoint, Scan, ScanProblem, find_checkpoints
-from recovery.streams.places import real_place
+from recovery.streams.places import is_same_place, leave_out_other_checkpoints, real_place
 from recovery.streams.updates import alive_by_log
 
 LOG_SECONDS: Final = 1800.0
@@ -196,8 +196,9 @@ def _candidate(
 ) -> StreamCandidate:
     standing = found.standing
     query_id, pipeline = standing.query_id, listed.pipelines.get(real, "")
-    seen, folder = _newest(index, folders, query_id)
-    names_it = seen is not None and spell_place(seen.run.checkpoint) == spell_place(found.place)
+    seen, folder = _newest(index, folders, query_id, found.place)
+    named = seen.run.checkpoint if seen else ""
+    names_it = bool(named) and is_same_place(named, found.place)
     skip = SkipReason.NONE
     if pipeline:
         skip = SkipReason.ADOPTED
@@ -230,12 +231,17 @@ def _limit_adoptions(found: Iterable[StreamCandidate], most: int) -> Iterator[St
         yield replace(candidate, skip=SkipReason.OVER_LIMIT) if is_over else candidate
 
 
-def _newest(index: tailing.LogIndex, folders: Sequence[str], query_id: str) -> tuple[SeenRun | None, str]:
-    """The newest run of a query, and the folder of its log."""
-    runs = [
-        (seen[-1], folder) for folder in folders if query_id and (seen := index.runs_of(folder, [query_id]))
-    ]
-    return max(runs, key=lambda one: one[0].run.started_ms) if runs else (None, "")
+def _newest(
+    index: tailing.LogIndex, folders: Sequence[str], query_id: str, checkpoint: str = ""
+) -> tuple[SeenRun | None, str]:
+    """The newest run of a query, and the folder of its log. One that names another checkpoint is taken only where no
+    other run is there."""
+    newest = []
+    for folder in folders if query_id else ():
+        seen = index.runs_of(folder, [query_id])
+        own = leave_out_other_checkpoints(checkpoint, seen) if checkpoint else seen
+        newest += [(bool(own), run.run.started_ms, run, folder) for run in (own or seen)[-1:]]
+    return max(newest, key=itemgetter(0, 1))[2:] if newest else (None, "")
 
 
 def _state(seen: SeenRun | None) -> str:

@@ -120,6 +120,39 @@ def test_a_query_id_in_two_folders_is_adopted_only_where_the_log_names_the_folde
     assert told["adopted"] == 2
 
 
+def test_a_log_names_a_folder_also_by_a_link_that_leads_to_it(
+    monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path, events: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(roots / "orders", tmp_path / "data" / "orders-copy")
+    linked = tmp_path / "data" / "linked"
+    linked.symlink_to(roots / "orders")
+    plan = logs.batch_plan(RUNS[0], f"file:{linked}")
+    lines = (events / "app-0").read_bytes().splitlines(keepends=True)
+    (events / "app-0").write_bytes(b"".join([*lines[:4], plan, *lines[4:]]))
+    folders = (str(roots / "orders"), str(tmp_path / "data" / "orders-copy"))
+    _, told = adopt(monkeypatch, responder, "--roots", *folders, "--event-log", str(events), "--list")
+    skips = {Path(s["checkpoint"]).name: s["skip"] for s in told["streams"]}
+    assert skips == {"orders": None, "orders-copy": "query_id_shared"}
+
+
+def test_each_of_two_folders_of_a_query_id_is_adopted_by_its_own_run(
+    monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path, events: Path
+) -> None:
+    shutil.copytree(roots / "orders", roots / "orders-copy")
+    for name, run, folder in (("app-0", RUNS[0], "orders"), ("app-9", RUNS[9], "orders-copy")):
+        failure = logs.FAILURE if folder == "orders" else None
+        lines = [
+            *logs.started(name), logs.query_started(QUERIES[0], run, folder),
+            logs.batch_plan(run, f"file:{roots}/{folder}"),
+            logs.terminated(failure, query=QUERIES[0], run=run), logs.ended(),
+        ]  # fmt: skip
+        (events / name).write_bytes(b"".join(lines))
+    _, told = adopt(monkeypatch, responder, "--roots", str(roots), "--event-log", str(events), "--list")
+    rows = {Path(s["checkpoint"]).name: (s["skip"], s["state"]) for s in told["streams"]}
+    assert rows["orders"] == (None, "failed")
+    assert rows["orders-copy"] == (None, "ended")
+
+
 def test_two_of_one_name_are_told_apart(
     monkeypatch: pytest.MonkeyPatch, responder: str, tmp_path: Path
 ) -> None:
