@@ -148,19 +148,22 @@ class Execution(threading.Thread):
     def abandon(self, *, is_cut_off: bool = False) -> None:
         """Stop what can be stopped, and in any case end the update in the database. `is_cut_off`: the database refused
         a write; else a bug of ours ended it."""
+        is_quiet = False
         try:
             self.end_runner()
-            quiesce_run(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
+            is_quiet = quiesce_run(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
         except SparkSilent:
             self.instance.kill_driver()
+        except SparkDead:
+            is_quiet = True
         except Exception:
             LOG.exception("update %s could not be stopped either", self.update_id)
-        if not is_cut_off:
-            failure = Failure("The server met an error of its own in this update; see its log.")
-        else:
+        sentence = "The server met an error of its own in this update; see its log."
+        if is_cut_off:
             sentence = "The server's database refused a write during this update, which was cut off."
-            failure = Failure(sentence) if self.flows.any_failed() else failure_of_lost_spark(sentence)
-        self.finish("FAILED", failure)
+        # what is cut off is started again, so nothing of it may be left on Spark
+        is_lost = is_cut_off and is_quiet and not self.flows.any_failed()
+        self.finish("FAILED", failure_of_lost_spark(sentence) if is_lost else Failure(sentence))
 
     def carry_out(self) -> Failure | None:
         """Start the runner and hear it out. Returns why the update failed, or None."""
@@ -483,7 +486,7 @@ class Execution(threading.Thread):
             failure.sentence = f"{failure.sentence} {more}"
         while True:
             try:
-                self.record_outcome(state, failure)
+                record_outcome(self.update, state, failure)
             except REFUSED_WRITES as refused:
                 LOG.warning("the end of update %s is not recorded yet: %s", self.update_id, refused)
                 connections["pipelines"].close_if_unusable_or_obsolete()
@@ -493,21 +496,24 @@ class Execution(threading.Thread):
                 return
 
     def is_server_ending(self, *, seconds: float) -> bool:
-        """Whether the server asks this update to end within so many seconds."""
+        """Whether the server ends within so many seconds; its message may have been heard before."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
+        while not self.instance.ending and (left := until - time.monotonic()) > 0:
             with contextlib.suppress(queue.Empty):
-                if self.inbox.get(timeout=left)["kind"] == "shutdown":
-                    return True
-        return False
+                self.inbox.get(timeout=left)
+        return self.instance.ending
 
-    @transaction.atomic(using="pipelines")
-    def record_outcome(self, state: str, failure: Failure | None) -> None:
-        """Event, state and the pipeline's health, all of it or nothing. Raises DatabaseError."""
-        record_state(self.pipeline, self.update_id, state, failure=failure)
-        Update.objects.filter(id=self.update_id).update(state=state, ended_ms=events.now_ms())
-        if not self.update.options.get("validate_only") and state != "CANCELED":
-            Pipeline.objects.filter(id=self.pipeline.id).update(healthy=state == "COMPLETED")
+
+@transaction.atomic(using="pipelines")
+def record_outcome(update: Update, state: str, failure: Failure | None) -> None:
+    """Event, state and the pipeline's health, all of it or nothing. An update that someone has stopped is canceled, not
+    cut off: it would be started again. Raises DatabaseError."""
+    if failure and failure.lost_spark and Update.objects.filter(id=update.id, stop_requested=True).exists():
+        state, failure = "CANCELED", None
+    record_state(update.pipeline, update.id, state, failure=failure)
+    Update.objects.filter(id=update.id).update(state=state, ended_ms=events.now_ms())
+    if not update.options.get("validate_only") and state != "CANCELED":
+        Pipeline.objects.filter(id=update.pipeline_id).update(healthy=state == "COMPLETED")
 
 
 def update_folder(home: Path, update_id: str) -> Path:

@@ -91,7 +91,7 @@ class Server:
             self.start_spark_and_prove_its_place()
             left = fail_left_active()
             if left:
-                LOG.warning("%s update(s) were left active by a former server; they are FAILED now", left)
+                LOG.warning("%s update(s) were left active by a former server; they are ended now", left)
             self.serve()
             return self.announce()
         except BaseException:

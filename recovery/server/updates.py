@@ -8,7 +8,13 @@ from django.db import IntegrityError, transaction
 from recovery import trace
 from recovery.server import events
 from recovery.server.environments import refuse_pipeline
-from recovery.server.execution import Execution, Failure, failure_of_lost_spark, record_state
+from recovery.server.execution import (
+    Execution,
+    Failure,
+    failure_of_lost_spark,
+    record_outcome,
+    record_state,
+)
 from recovery.server.instance import ServerInstance
 from recovery.server.models import ACTIVE_STATES, Event, Pipeline, Update
 from recovery.server.problems import active_update, invalid_request
@@ -90,14 +96,13 @@ def request_stop(instance: ServerInstance, pipeline: Pipeline, *, user: str) -> 
     update = stopping.first()
     if update is None:
         return
-    moved = Update.objects.filter(pk=update.pk, state__in=ACTIVE_STATES, stop_requested=False).update(
-        stop_requested=True, state="STOPPING"
-    )
-    if not moved:
-        return
-    events.store_event(pipeline, "user_action", f"User {user} stopped the update.",
-                  {"action": "STOP", "user_name": user}, update_id=update.id)  # fmt: skip
-    record_state(pipeline, update.id, "STOPPING")
+    # A wish that was written without its event could not be asked for again.
+    with transaction.atomic(using="pipelines"):
+        if not stopping.filter(pk=update.pk).update(stop_requested=True, state="STOPPING"):
+            return
+        events.store_event(pipeline, "user_action", f"User {user} stopped the update.",
+                      {"action": "STOP", "user_name": user}, update_id=update.id)  # fmt: skip
+        record_state(pipeline, update.id, "STOPPING")
     if (execution := instance.execution(update.id)) is not None:
         execution.tell({"kind": "stop"})
 
@@ -108,9 +113,7 @@ def fail_left_active() -> int:
     for update in left:
         sentence = "The server stopped while this update ran; its runner and its Spark driver ended with it."
         failure = Failure(sentence) if has_failed_flow(update) else failure_of_lost_spark(sentence)
-        record_state(update.pipeline, update.id, "FAILED", failure=failure)
-        Update.objects.filter(pk=update.pk).update(state="FAILED", ended_ms=events.now_ms())
-        Pipeline.objects.filter(pk=update.pipeline_id).update(healthy=False)
+        record_outcome(update, "FAILED", failure)
     return len(left)
 
 
