@@ -110,8 +110,10 @@ def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> CriterionFind
         total += len(times)
         twice += [p for p, n in sorted(times.items()) if n > 1]
         missing += [p for p in sorted(set(evidence.listed.get(index, ()))) if not times[p]]
+    in_batches = _files(held.before) | _files(held.after)
+    left = tuple(path for path in evidence.passed_over if path not in in_batches)
     measured = MeasuredFiles(
-        files=total, missing=len(missing), more_than_once=len(twice), passed_over=len(evidence.passed_over)
+        files=total, missing=len(missing), more_than_once=len(twice), passed_over=len(left)
     )
     if evidence.reached:
         ends = {str(n): _value(r.end) for n, r in evidence.reached.items()}
@@ -131,7 +133,6 @@ def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> CriterionFind
     )
     read = f"{plural(total, 'file')}, each in one batch." if total or not evidence.reached else ""
     beside = f" {_all_read(evidence.reached)}" if evidence.reached else ""
-    left = evidence.passed_over
     without = (
         f" Spark passes over {plural(len(left), 'more file')} (maxFileAge, fileNameOnly), whose rows are in no table: "
         f"{names_of(left)}."

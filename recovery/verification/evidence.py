@@ -137,7 +137,7 @@ class Evidence:
     others_after: Mapping[str, str | None] | None = None
     further: FurtherUpdate | None = None
     planned: Mapping[int, tuple[str, ...]] | None = None  # as sealed, where `listed` has later files too
-    passed_over: tuple[str, ...] = ()  # files that the plan knew and Spark does not read
+    passed_over: tuple[str, ...] = ()  # files that Spark was not to read, by the plan
     arrived_rows: int | None = None
     reached: Mapping[int, ReachedPosition] = field(default_factory=dict)  # sources that are no file sources
     below: (

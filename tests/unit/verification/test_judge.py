@@ -77,6 +77,19 @@ def test_a_criterion_of_a_later_version_counts_as_not_measured() -> None:
     assert (verdict.verified, verdict.criteria[-1].ok) == (False, None)
 
 
+def test_a_file_that_was_read_all_the_same_is_not_called_passed_over() -> None:
+    """One that was too old is so no longer once it is written again."""
+    world = World()
+    read = world.evidence()
+    assert read.old is not None
+    assert read.new is not None
+    path = new_inputs(read.scope, read.old, read.new)[0]
+    judged_files = judged(world, "EACH_FILE_ONCE", passed_over=("/in/late.json", path))
+    assert isinstance(judged_files.measured, MeasuredFiles)
+    assert judged_files.measured.passed_over == 1
+    assert path.rsplit("/", 1)[-1] not in judged_files.why
+
+
 def test_every_required_criterion_has_words() -> None:
     assert all(says(code).endswith(".") for codes in REQUIRED.values() for code in codes)
 
