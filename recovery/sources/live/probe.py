@@ -22,6 +22,7 @@ from recovery.sources.base import (
     StartCandidate,
     StartChoice,
 )
+from recovery.sources.comparing import option_of
 from recovery.sources.file_positions import FileCandidate
 from recovery.sources.input_ranges import InputRange
 from recovery.sources.live import delta as live_delta
@@ -92,7 +93,7 @@ MOST_COMMITS = 5000  # of a Delta table, opened to see whether it ever lost a ro
 
 
 def keeps_all(facts: SourceFacts, before: str | None) -> bool:
-    """Whether `found.spans.processed` is all that was ever committed of a source that is no file source, and as far as
+    """Whether `facts.spans.processed` is all that was ever committed of a source that is no file source, and as far as
     `before`, an earlier position, was. False also where that is not known."""
     kind, committed, known_facts = facts.position.kind, facts.position.offset_json, facts.facts
     if known_facts is None:
@@ -375,6 +376,6 @@ def _try_request(
 
 
 def integer_option(options: ReaderOptions, name: str) -> int | None:
-    """An option by name, as Spark reads it: the case does not matter."""
-    value = next((v for k, v in options.items() if k.lower() == name.lower()), None)
-    return int(value) if value is not None and str(value).isdigit() else None
+    """The whole number that an option holds; None where it holds none."""
+    value = option_of(options, name)
+    return int(value) if value is not None and value.isdigit() else None
