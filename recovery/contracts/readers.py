@@ -31,7 +31,8 @@ class SourceReader:
     location: Text | None = None
     """The path; of a table by name where the catalog says it is; None: not known, or it has none, as Kafka."""
     table: Text | None = None
-    """The name of a table that is read by name; None: it is read by path, or this is of a kept row."""
+    """The name of a table that is read by name; None: it is read by path, or an older release kept
+    this."""
     table_id: Text | None = None
     """The id in the log of a Delta table, by which a checkpoint knows it; None: not looked up."""
     name: Text | None = None

@@ -24,7 +24,7 @@ from recovery.sources import registry
 log = logging.getLogger(__name__)
 
 PURPOSE: Final = "reader options"
-KEPT: Final = ("format", "path", "options", "location")
+KEPT: Final = ("format", "path", "options", "location", "table")
 NOT_SEEN: Final[Mapping[str, Any]] = {
     "asked_at": None,
     "seen_at": None,
