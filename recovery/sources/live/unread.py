@@ -30,11 +30,10 @@ Ids = Mapping[str, str]  # topic -> its id
 
 @dataclass(frozen=True)
 class UnreadInput:
-    """What follows a position. `waits`: up to the end as it is now, as far as it is known. `topic_ids`: of now."""
+    """What follows a position. `waits`: up to the end as it is now, as far as it is known."""
 
     reach: SourceRetention
     waits: Distance = field(default_factory=Distance)
-    topic_ids: Ids = field(default_factory=dict)
 
 
 def count_unread(
@@ -73,7 +72,7 @@ def _count_unread_records(
     asked = live_kafka.read_topic_facts(reader.options, positions=[position], count_up_to=COUNT_UP_TO)
     ids = {name: topic.topic_id for name, topic in asked.topics.items() if topic.topic_id}
     facts = replace(asked, noted=dict(noted(ids)))
-    return UnreadInput(kafka.judge_reach(position, facts), _to_the_end(kafka, position, facts), ids)
+    return UnreadInput(kafka.judge_reach(position, facts), _to_the_end(kafka, position, facts))
 
 
 def _count_unread_versions(
