@@ -3,7 +3,7 @@
 Everything arrives in one queue and is handled in order by this thread alone, so nothing here needs a lock.
 However an update ends (done, failed, stopped, runner killed), the same last steps follow: end the runner,
 stop what is left on the driver and prove that nothing is, then write down the outcome. A crash of the server
-before that leaves the update active in the database; the next start marks it FAILED.
+before that leaves the update active in the database; the next start ends it.
 """
 
 import contextlib
