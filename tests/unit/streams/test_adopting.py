@@ -26,13 +26,13 @@ def checkpoint(tmp_path: Path) -> Built:
 
 
 @pytest.fixture
-def events(tmp_path: Path) -> Path:
+def events(checkpoint: Built, tmp_path: Path) -> Path:
     """The log of a program whose query has failed."""
     folder = tmp_path / "data" / "events"
     folder.mkdir(parents=True)
     told = [
-        *logs.started(), logs.query_started(), logs.batch_plan(), logs.progress(0), logs.progress(1),
-        logs.terminated(logs.FAILURE), logs.ended(),
+        *logs.started(), logs.query_started(), logs.batch_plan(place=f"file:{checkpoint.root}"),
+        logs.progress(0), logs.progress(1), logs.terminated(logs.FAILURE), logs.ended(),
     ]  # fmt: skip
     (folder / "local-1.zstd").write_bytes(logs.zstd(told))
     return folder
