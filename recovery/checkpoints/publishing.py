@@ -44,6 +44,7 @@ from recovery.checkpoints.undo_record import (
     write_record,
 )
 from recovery.errors import Refused, RepriseError
+from recovery.numbers import whole
 
 __all__ = [
     "NextVersion",
@@ -215,7 +216,7 @@ def undo_refusal(location: str, *, recovery: str, sink_head: int | None) -> str 
             )
         made = place.current(outcome.published)
         what = name_slot(place, outcome.published)
-        commits = [int(e.name) for e in _list_entries(made, "commits") if e.name.isdigit()]
+        commits = [n for e in _list_entries(made, "commits") if (n := whole(e.name)) is not None]
     if max(commits, default=batch) > batch:
         return f"Batch {max(commits)} was committed in {what} since; taking it back would double its rows."
     if sink_head is not None and sink_head > max(batch, record.get("sink_head") or batch):

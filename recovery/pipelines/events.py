@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from recovery.blaming import find_code_failure
+from recovery.numbers import read_whole
 
 NO_FLOW: Final = "pipelines.flowTimeMetrics.missingFlowName"
 """A pseudo name in events that belong to no flow."""
@@ -86,8 +87,9 @@ def as_object(value: Any) -> dict[str, Any]:
 def when(value: Any) -> datetime | None:
     """A time of the API: ISO text, or milliseconds since 1970 as a number or digits."""
     try:
-        if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
-            return datetime.fromtimestamp(int(value) / 1000, UTC)
+        number = value if isinstance(value, float) else read_whole(value)
+        if number is not None:
+            return datetime.fromtimestamp(int(number) / 1000, UTC)
         moment = datetime.fromisoformat(str(value))
     except (ValueError, OverflowError, OSError):
         return None
@@ -99,9 +101,8 @@ def in_order(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
     def key(event: Mapping[str, Any]) -> tuple[float, int]:
         at = when(event.get("timestamp"))
-        number = as_object(event.get("sequence")).get("control_plane_seq_no")
-        digits = isinstance(number, int) or (isinstance(number, str) and number.isdigit())
-        return (at.timestamp() if at else 0.0, int(number) if digits and number is not None else 0)
+        number = read_whole(as_object(event.get("sequence")).get("control_plane_seq_no"))
+        return (at.timestamp() if at else 0.0, number or 0)
 
     return sorted((e for e in events if isinstance(e, Mapping)), key=key)
 
@@ -368,12 +369,11 @@ def progress(events: Iterable[Mapping[str, Any]]) -> dict[str, FlowProgress]:
 
 def _progress(name: str, event: Mapping[str, Any], body: Mapping[str, Any]) -> FlowProgress:
     batch = body.get("batchId", as_object(event.get("origin")).get("batch_id"))
-    digits = isinstance(batch, int) or (isinstance(batch, str) and batch.isdigit())
     sources = body.get("sources")
     flags = ("startOffsetTruncated", "endOffsetTruncated", "latestOffsetTruncated")
     return FlowProgress(
         name=name,
-        batch=int(batch) if digits and batch is not None else None,
+        batch=read_whole(batch),
         at=when(body.get("timestamp")) or when(event.get("timestamp")),
         body=body,
         truncated=any(as_object(s).get(f) for s in sources for f in flags)

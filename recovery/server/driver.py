@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from recovery.errors import Unreachable, WrongUse
 from recovery.foreign import ForeignFolder
+from recovery.numbers import whole
 from recovery.server.confinement import Confinement
 from recovery.server.eventlog import FOLDER_PREFIX
 from recovery.server.gateway import Gateway, last_lines, launch_jvm, write_configuration
@@ -318,7 +319,7 @@ class Driver:
             if not files.exists(path):
                 return []
             names = [str(status.getPath().getName()) for status in files.listStatus(path)]
-            return sorted(int(name) for name in names if name.isdigit())
+            return sorted(number for name in names if (number := whole(name)) is not None)
 
     def make_version(self, flow: str, number: int) -> None:
         """A new, empty checkpoint version: Spark takes the highest number and starts it from nothing."""

@@ -17,6 +17,7 @@ from django.urls import Resolver404, set_urlconf
 from recovery import trace
 from recovery.bounded import read_json
 from recovery.names import shown
+from recovery.numbers import whole
 from recovery.server.auth import authenticate_header
 from recovery.server.driver import SparkDead
 from recovery.server.fields import Fields, check_fields, check_texts
@@ -147,10 +148,10 @@ def raw_body(request: HttpRequest, largest: int = LARGEST_BODY) -> bytes:
 
 def length_of(request: HttpRequest, largest: int = LARGEST_BODY) -> int:
     """How long the body is, in bytes. Raises ApiProblem 400 for one that is too large."""
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if not length.isdigit() or int(length) > largest:
+    length = whole(request.META.get("CONTENT_LENGTH") or "0")
+    if length is None or length > largest:
         raise invalid_request(f"The request body may be at most {largest} bytes.")
-    return int(length)
+    return length
 
 
 def json_body(request: HttpRequest, largest: int = LARGEST_BODY) -> dict[str, Any]:

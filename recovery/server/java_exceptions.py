@@ -7,6 +7,8 @@
 import re
 from typing import Any
 
+from recovery.numbers import whole
+
 FRAME = re.compile(r"\s*at (?:[\w.$]+/)*(?:(?P<module>[\w.@]+)/)?(?P<call>[^\s(]+)\((?P<where>[^)]*)\)\s*\Z")
 HEAD = re.compile(r"(?P<class>(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*)(?:: ?(?P<message>.*))?\Z", re.DOTALL)
 MORE = re.compile(r"\s*\.\.\. \d+ (?:more|common frames omitted)\s*\Z")
@@ -23,8 +25,8 @@ def parse_frame(line: str) -> dict[str, Any] | None:
     declaring, _, method = match["call"].rpartition(".")
     file_name, _, number = match["where"].rpartition(":")
     where: dict[str, Any] = {"declaring_class": declaring, "method_name": method}
-    if number.isdigit():
-        return where | {"file_name": file_name, "line_number": int(number)}
+    if (line_number := whole(number)) is not None:
+        return where | {"file_name": file_name, "line_number": line_number}
     return where | {"file_name": match["where"]}
 
 

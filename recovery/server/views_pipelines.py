@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from recovery.errors import Refused
 from recovery.names import shown
+from recovery.numbers import read_whole
 from recovery.server import events
 from recovery.server.environments import name_environment
 from recovery.server.execution import remove_folder
@@ -176,7 +177,7 @@ def edit_pipeline(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     with transaction.atomic(using="pipelines"):
         rows = Pipeline.objects.filter(pk=pipeline_id)
         if (expected := body.get("expected_last_modified")) is not None:
-            rows = rows.filter(last_modified_ms=int(expected) if str(expected).isdigit() else -1)
+            rows = rows.filter(last_modified_ms=-1 if (at := read_whole(expected)) is None else at)
         moment = max(events.now_ms(), pipeline.last_modified_ms + 1)
         if not rows.update(name=spec["name"], spec=spec, last_modified_ms=moment):
             text = (

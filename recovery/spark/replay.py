@@ -206,7 +206,8 @@ class ReaderProxy:
             source = read.data_source
             options = dict(source.options)
             path = source_path(list(source.paths), options)
-            return SourceReader(source.format or "", path, options, source.schema, location=path)
+            name = source.source_name or None
+            return SourceReader(source.format or "", path, options, source.schema, location=path, name=name)
         return self.describe_table(read.named_table.unparsed_identifier, dict(read.named_table.options))
 
     def describe_table(self, name: str, options: ReaderOptions | None = None) -> SourceReader:

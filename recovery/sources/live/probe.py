@@ -13,6 +13,7 @@ from recovery.checkpoints.report import SourceProgress
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.readers import ReaderOptions, SourceReader
 from recovery.errors import Refused, RepriseError
+from recovery.numbers import whole
 from recovery.sources import delta, file_facts, files, input_ranges, kafka, kept, registry, unasked
 from recovery.sources.base import (
     InputSpans,
@@ -378,4 +379,4 @@ def _try_request(
 def integer_option(options: ReaderOptions, name: str) -> int | None:
     """The whole number that an option holds; None where it holds none."""
     value = option_of(options, name)
-    return int(value) if value is not None and value.isdigit() else None
+    return None if value is None else whole(value)

@@ -150,6 +150,19 @@ def test_no_event_makes_the_reader_fall(events: list[dict[str, Any]]) -> None:
     assert isinstance(log.failure_of(events, FLOW), list)
 
 
+@pytest.mark.parametrize("number", ["²", "9" * 5000, 10**40])
+def test_a_number_that_is_none_orders_no_events_and_is_no_batch(number: object) -> None:
+    event = {
+        "event_type": "stream_progress",
+        "timestamp": number,
+        "sequence": {"control_plane_seq_no": number},
+        "origin": {"flow_name": FLOW},
+        "details": {"stream_progress": {"progress": {"batchId": number, "sources": []}}},
+    }
+    assert log.in_order([event]) == [event]
+    assert [seen.batch for seen in log.progress([event]).values()] == [None]
+
+
 def test_the_pseudo_flow_is_left_out() -> None:
     event = {
         "event_type": "flow_progress",

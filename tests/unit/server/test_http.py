@@ -48,6 +48,11 @@ def test_a_bug_is_json_and_tells_no_secret(ask: Ask, monkeypatch: pytest.MonkeyP
     assert "secret" not in json.dumps(body)
 
 
+def test_a_length_that_is_no_number_is_refused(ask: Ask) -> None:
+    status, body = ask("POST", "/api/2.0/pipelines", CONTENT_LENGTH="²")
+    assert (status, body["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+
+
 def test_a_deleted_token_opens_nothing(ask: Ask) -> None:
     ApiToken.objects.all().delete()
     assert ask("GET", "/api/2.0/pipelines")[0] == 401

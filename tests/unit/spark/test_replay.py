@@ -14,6 +14,7 @@ from recovery.spark.replay import ReaderProxy, messages_in, streaming_reads
 READERS = (
     SourceReader("kafka", options={"subscribe": "t"}),
     SourceReader("", "/in/*", schema="id int", location="/in/*"),
+    SourceReader("json", "/named", location="/named", name="clicks"),
     SourceReader("delta", "orders", location="file:/w/orders", table="orders"),
     SourceReader("table", "gone", table="gone"),
 )
@@ -66,7 +67,8 @@ def test_a_reader_shows_what_the_code_gives_it_and_where_the_catalog_has_its_tab
     monkeypatch.setattr(catalog, "describe", lambda spark, name: places.get(name, {}))
     topic = relations.Read.DataSource(format="kafka", options={"subscribe": "t"})
     folder = relations.Read.DataSource(paths=["/in/*"], schema="id int")
-    reads = [relations.Read(data_source=source, is_streaming=True) for source in (topic, folder)]
+    named = relations.Read.DataSource(format="json", paths=["/named"], source_name="clicks")
+    reads = [relations.Read(data_source=source, is_streaming=True) for source in (topic, folder, named)]
     proxy = ReaderProxy(None, Definitions())
     shown = [
         proxy.list_reads(frame(relations.Relation(read=read)))
