@@ -33,7 +33,7 @@ from recovery.pipelines.workspaces import QUESTIONS, TOKEN
 from recovery.spark import programs_words as words
 from recovery.streams import commands, files, imports, tailing
 from recovery.streams.columns import StreamColumns
-from recovery.streams.places import real_place
+from recovery.streams.folders import real_place
 from recovery.streams.sinks import Sink, check_named_sink, sink_by_log, sink_of
 
 RUNNERS: Final = ("by-hand", COMMAND)

@@ -29,7 +29,8 @@ from recovery.streams.actions import (
     workspace_of,
 )
 from recovery.streams.finding import FoundCheckpoint, Scan, ScanProblem, find_checkpoints
-from recovery.streams.places import is_same_place, leave_out_other_checkpoints, real_place
+from recovery.streams.folders import is_same_place, real_place
+from recovery.streams.places import leave_out_other_checkpoints
 from recovery.streams.updates import alive_by_log
 
 LOG_SECONDS: Final = 1800.0

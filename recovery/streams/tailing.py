@@ -12,13 +12,13 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from recovery.checkpoints.uris import spell_place
 from recovery.errors import RepriseError
 from recovery.eventlogs.folders import ListedEventLog, LogProgress, list_logs, read_on, tail_from
 from recovery.eventlogs.seen import NAMES_OF_ANY, EarlyEnd, NamedLog, SeenRun, is_after_a_run, list_early_logs
 from recovery.eventlogs.times import moment_of
 from recovery.eventlogs.values import Run
 from recovery.models import EventLog, LogFolder
+from recovery.streams.folders import is_same_place
 from recovery.streams.signs import SKEWED
 from recovery.streams.updates import SILENT_AFTER
 
@@ -315,6 +315,6 @@ def query_at(folder: str, checkpoint: str) -> str:
     rows = EventLog.objects.filter(folder=folder).exclude(queries="").order_by(_NEWEST)
     for row in rows.iterator(chunk_size=50):
         for run in reversed(tail_from(row.tail).app.runs):
-            if run.checkpoint and spell_place(run.checkpoint) == spell_place(checkpoint):
+            if run.checkpoint and is_same_place(run.checkpoint, checkpoint):
                 return run.query_id
     return ""

@@ -245,14 +245,19 @@ def test_a_command_is_split_as_a_shell_would_and_run_without_one(tmp_path: Path)
     assert commands.is_running(words) is False
 
 
+@pytest.mark.parametrize("is_linked", [False, True], ids=["its folder", "a link to it"])
 def test_a_checkpoint_that_has_lost_its_id_is_adopted_and_may_be_recovered(
-    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, tmp_path: Path, responder: str
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, tmp_path: Path, responder: str, is_linked: bool
 ) -> None:
     """An event log's plan names the place, and so the query."""
     (checkpoint.root / "metadata").unlink()
+    named = tmp_path / "data" / "linked" if is_linked else checkpoint.root
+    if is_linked:
+        named.parent.mkdir(exist_ok=True)
+        named.symlink_to(checkpoint.root)
     folder = tmp_path / "data" / "events"
     folder.mkdir(parents=True)
-    told = [*logs.started(), logs.query_started(), logs.batch_plan(place=f"file:{checkpoint.root}"), logs.progress(0),
+    told = [*logs.started(), logs.query_started(), logs.batch_plan(place=f"file:{named}"), logs.progress(0),
             logs.terminated(None), logs.ended()]  # fmt: skip
     (folder / "local-1").write_bytes(b"".join(told))
     code, answer = adopt(monkeypatch, responder, checkpoint.root, "--event-log", str(folder))
