@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -112,9 +113,9 @@ class Rules:
 
         Raises Refused (`storage_root`, `storage_root_moved`, `storage_hidden`).
         """
-        if not any(_is_below(path, place) for place in self.shown):
+        if not _is_below_any(path, self.shown):
             self._check_machine(path)
-        if any(_is_below(path, unseen) for unseen in self.unseen):
+        if _is_below_any(path, self.unseen):
             raise Refused(_explain_outside_roots(path), code="storage_root")
         if self.roots:
             self._check_roots(path)
@@ -124,8 +125,7 @@ class Rules:
 
         Who may patch a pipeline's code may name any file as that code, the console's among them.
         """
-        is_shown = any(_is_below(path, place) for place in self.shown)
-        if not is_shown and any(_is_below(path, place) for place in self.own_code):
+        if _is_below_any(path, self.own_code) and not _is_below_any(path, self.shown):
             raise Refused(
                 f"{path} belongs to the programs of this console: nothing is changed there. Keep a stream's program, "
                 "checkpoint and table in folders of their own.",
@@ -134,14 +134,14 @@ class Rules:
 
     def _check_machine(self, path: str) -> None:
         """What the operator leaves to be read."""
-        if any(_is_below(path, place) for place in self.hidden) or self._is_of_a_person(path):
+        if _is_below_any(path, self.hidden) or self._is_of_a_person(path):
             raise Refused(
                 f"{path} belongs to the console or the machine itself: no pipeline's data is read there. Keep "
                 "checkpoints and tables in a folder of their own.",
                 code="storage_hidden",
             )
         below = [os.path.realpath(root) for root in _list_local_roots(self.local_roots)]
-        if self.local_roots and not any(_is_below(path, root) for root in below):
+        if self.local_roots and not _is_below_any(path, tuple(below)):
             raise Refused(_explain_outside_roots(path), code="storage_root")
 
     def _check_roots(self, path: str) -> None:
@@ -160,7 +160,7 @@ class Rules:
 
     def _is_of_a_person(self, path: str) -> bool:
         """Settings and keys of a person: `~/.ssh`, `~/.aws` and all else whose name begins with a dot."""
-        return any(path.startswith(f"{home}/.") for home in self.homes)
+        return bool(self.homes) and path.startswith(_prefix(self.homes, "."))
 
 
 class Breaker(Protocol):
@@ -453,6 +453,16 @@ def _list_hanging_requests(asked: Sequence[_Asked], now: float) -> list[_Asked]:
 
 def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root.rstrip('/')}/")
+
+
+def _is_below_any(path: str, roots: tuple[str, ...]) -> bool:
+    """`_is_below` of each of them at once: every file of a checkpoint is asked for against dozens of folders."""
+    return bool(roots) and f"{path}/".startswith(_prefix(roots))
+
+
+@lru_cache(maxsize=256)
+def _prefix(roots: tuple[str, ...], then: str = "") -> tuple[str, ...]:
+    return tuple(f"{root.rstrip('/')}/{then}" for root in roots)
 
 
 def _list_local_roots(roots: Sequence[str]) -> list[str]:
