@@ -27,7 +27,6 @@ from recovery.spark.api import (
     Limit,
     Measure,
     RowOrigin,
-    RowValues,
     Sample,
     Study,
     TableRowCount,
@@ -41,7 +40,6 @@ from recovery.spark.explained import dedupes_last
 from recovery.spark.lookups import OverBudget, budgets_of, occurring
 from recovery.spark.origins import find_origins
 from recovery.spark.paths import literal
-from recovery.spark.programs_words import FUNCTION
 from recovery.spark.rehearsing import Request
 from recovery.spark.replay import CannotReplay, UnseenStream
 from recovery.spark.row_values import WrittenRows, measure_values
@@ -382,8 +380,6 @@ def _add_values(
     """With the columns beyond the key. Where rows are missing, or none is new, there is nothing to add."""
     if measure.missing or measure.extra or not measure.new_rows:
         return measure
-    if (flow.sink or {}).get("format") == FUNCTION:  # what it makes of a row, it alone knows
-        return replace(measure, values=RowValues())
     inputs, slices = _new_input(request)
 
     def make_rows() -> Any:

@@ -23,8 +23,11 @@ OF_ROWS: Final = frozenset(
 
 
 def leave_open(code: str, finding: CriterionFinding, evidence: Evidence) -> CriterionFinding:
-    """The finding; not known in place of wrong, where the function's own work may explain it."""
-    if finding.ok is not False or code not in OF_ROWS or not is_own_work(evidence):
+    """The finding; not known in place of wrong, where the function's own work may explain it, and in place of right,
+    where nothing but a key shows what it made of the rows."""
+    is_unseen = finding.ok is True and code == criteria.EVERY_ROW_ONCE and _is_unseen(evidence)
+    is_open = finding.ok is False and code in OF_ROWS and is_own_work(evidence)
+    if not is_unseen and not is_open:
         return finding
     says = "A function writes this table (foreachBatch), and only the function knows what it makes of a row."
     return replace(finding, ok=None, why=f"{says} {finding.why}")
@@ -38,7 +41,14 @@ def is_own_work(evidence: Evidence) -> bool:
         return False
     is_changed = bool(measure.vanished) or bool(old is not None and old.touched)
     fewer = (measure.repeats_added or 0) < (measure.duplicates_explained or 0)
-    return bool(measure.missing) or is_changed or fewer
+    has_other_values = measure.values is not None and bool(measure.values.rows)
+    return bool(measure.missing) or is_changed or fewer or has_other_values
+
+
+def _is_unseen(evidence: Evidence) -> bool:
+    """Were the columns beside the key not compared?"""
+    values = evidence.measure.values if evidence.measure is not None else None
+    return evidence.by_function and values is not None and values.rows is None
 
 
 def count_lost(measure: Measure, flow: WholeFlow | None) -> tuple[int | None, Bound]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.contracts.amounts import Bound
-from recovery.spark.api import Measure, WholeComparison
+from recovery.spark.api import Measure, RowValues, WholeComparison
 from recovery.verification.evidence import Evidence, OldFiles, WholeFlow
 from recovery.verification.judge import judge
 from recovery.verification.outcome import outcome_of
@@ -44,8 +44,17 @@ ROWS = ("TABLE_GREW_BY_NEW_BATCHES", "EVERY_ROW_ONCE", "COUNTS_EQUAL_FORECAST", 
         (FILTERS, {}, ("EVERY_ROW_ONCE", "COUNTS_EQUAL_FORECAST")),
         (KEYED, {"vanished": 1}, ("TABLE_GREW_BY_NEW_BATCHES", "ROWS_OF_BEFORE_UNTOUCHED")),
         (KEYED, {"touched": ("p0",)}, ("ROWS_OF_BEFORE_UNTOUCHED",)),
+        (KEYED, {"values": RowValues(0)}, ()),
+        (KEYED, {"values": RowValues(2, ("cents",))}, ("EVERY_ROW_ONCE",)),
     ],
-    ids=["as the code yields", "it filters", "it updates rows", "it rewrites files"],
+    ids=[
+        "as the code yields",
+        "it filters",
+        "it updates rows",
+        "it rewrites files",
+        "it keeps values",
+        "it changes values",
+    ],
 )
 def test_what_a_function_may_have_made_is_not_known_and_wrong_elsewhere(
     world: World, measured: dict[str, Any], open_criteria: tuple[str, ...]
@@ -55,6 +64,12 @@ def test_what_a_function_may_have_made_is_not_known_and_wrong_elsewhere(
     assert False not in found.values()
     plain = verdicts(world, evidence_of(world, by_function=False, **measured))
     assert {code for code in ROWS if plain[code] is False} == set(open_criteria)
+
+
+def test_a_key_alone_proves_no_rows_that_a_function_writes() -> None:
+    unseen = {"values": RowValues()}
+    assert verdicts(KEYED, evidence_of(KEYED, **unseen))["EVERY_ROW_ONCE"] is None
+    assert verdicts(KEYED, evidence_of(KEYED, by_function=False, **unseen))["EVERY_ROW_ONCE"] is True
 
 
 def test_repeats_are_no_work_of_a_function() -> None:
