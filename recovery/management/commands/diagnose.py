@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Final
 
+from django.utils import timezone
+
 from recovery.cli import error_text
 from recovery.cli.diagnosis_text import write_body, write_error, write_points
 from recovery.contracts import codec
@@ -24,7 +26,8 @@ from recovery.pipelines.losses import is_in_doubt
 
 
 class Command(RepriseCommand):
-    """Exit 0: the flow is not failing; 1: it or its pipeline is; 2: no such pipeline or flow, or workspace away.
+    """Exit 0: the flow is not failing; 1: it or its pipeline is, or its table or input needs attention; 2: no such
+    pipeline or flow, or workspace away.
 
     With `--error`, 1: the text holds a failure, or none that is recognised, as no text proves that a stream is well;
     2: the text cannot be read. It needs no token and no instance: it reads what the person at the machine can read.
@@ -90,14 +93,28 @@ examples:
         recovery = open_or_unproven_recovery_of(flow.pk)
         about["recovery"] = {"recovery": recovery.label, "state": recovery.state} if recovery else None
         if flow.state != "failed" and not flow.error and not is_in_doubt(flow):
-            says = f"{flow.name} is not failing: its state is {flow.state}, its last runs {runs(flow)}."
-            known = [write_recovery(recovery)] if recovery else []
-            return CommandAnswer({**about, "diagnosis": None, "says": says}, "\n".join([says, *known]))
+            return _answer_of_healthy(flow, about, recovery)
         from recovery.workflow.diagnosing import diagnose_flow
 
         found = diagnose_flow(flow)
         says = text(flow, found, twins, recovery)
         return CommandAnswer({**about, "diagnosis": codec.to_json(found)}, says, exit_code=1)
+
+
+def _answer_of_healthy(flow: Flow, about: Mapping[str, object], recovery: Recovery | None) -> CommandAnswer:
+    """Of a flow that does not fail: with what contradicts that it is well."""
+    from recovery.workflow.doubting import doubts_of  # late: it starts slowly
+
+    says = f"{flow.name} is not failing: its state is {flow.state}, its last runs {runs(flow)}."
+    doubt = doubts_of([flow.pk], timezone.now()).get(flow.pk)
+    doubted = [f"But: {shown(doubt.says)}"] if doubt else []
+    known = [write_recovery(recovery)] if recovery else []
+    data = {**about, "doubt": {"code": doubt.code, "says": doubt.says} if doubt else None}
+    return CommandAnswer(
+        {**data, "diagnosis": None, "says": says},
+        "\n".join([says, *doubted, *known]),
+        exit_code=int(doubt is not None and doubt.code.needs_attention),
+    )
 
 
 def _named(flow: Flow) -> dict[str, str]:

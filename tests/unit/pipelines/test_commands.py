@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Advice, Diagnosis
+from recovery.contracts.measured import Measured
 from recovery.contracts.names import ChangeIntent
 from recovery.management.commands import diagnose
 from recovery.management.commands._base import plain
@@ -299,6 +300,29 @@ def test_diagnose_is_good_news_for_a_healthy_flow(
     code, found = run_json(monkeypatch, token, "diagnose", "shop", "--flow", VIEW)
     assert (code, found["diagnosis"]) == (0, None)
     assert "is not failing" in run(monkeypatch, token, "diagnose", "shop", "--flow", VIEW)[1]
+
+
+@pytest.mark.parametrize(
+    ("proof", "answer"),
+    [
+        (f.proof(doubled=5, doubled_before=5), (1, "table-differs")),
+        (f.proof(doubled=6, doubled_accepted={"rows": 6, "bound": "exact"}), (0, "as-accepted")),
+        (f.proof(), (0, None)),
+    ],
+    ids=["differs", "as accepted", "proven"],
+)
+def test_diagnose_of_a_flow_that_is_ok_names_what_contradicts_it(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api, proof: Measured, answer: tuple[int, str | None]
+) -> None:
+    run(monkeypatch, token, "flows")
+    Pipeline.objects.update(judged="ok", failure={})
+    Flow.objects.update(state="ok", error=[])
+    f.into(f.opened(Flow.objects.get(name=ORDERS)), "succeeded", measured=codec.to_json(proof))
+
+    code, found = run_json(monkeypatch, token, "diagnose", "shop", "--flow", ORDERS)
+    assert (code, found["doubt"] and found["doubt"]["code"]) == answer
+    said = run(monkeypatch, token, "diagnose", "shop", "--flow", ORDERS)[1]
+    assert (found["doubt"] is not None) == ("But: " in said)
 
 
 @pytest.mark.parametrize(
