@@ -21,6 +21,8 @@ from recovery.checkpoints import access, inspect_checkpoint
 from recovery.checkpoints.outcome import half_swapped
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.uris import spell_place, strip_file_scheme
+from recovery.contracts import codec
+from recovery.contracts.updates import LostRows, SinkMemory, TableLoss
 from recovery.encryption import decrypted, encrypted
 from recovery.errors import NotFound, Refused, RepriseError, WrongUse
 from recovery.eventlogs.folders import list_logs
@@ -125,7 +127,8 @@ def adopt_stream(*, checkpoint: str, said: StreamDetails, by: Actor, is_one_of_m
             if known is not None:
                 stream = _change_stream(known, columns, spec, query_ids)
             else:
-                stream = _create_stream(workspace, place, columns, spec, query_ids)
+                memory = _recall_losses(place, sink)
+                stream = _create_stream(workspace, place, columns, spec, query_ids, memory)
         trying.environment = environment
         verb = "changed" if known else "adopted"
         trying.done(f"Stream {stream.pipeline.name} {verb}.", before=before, after=_described(stream))
@@ -434,6 +437,19 @@ def _find_sink(place: str, columns: StreamColumns, report: CheckpointReport, *, 
     return sink_by_log(place, seen)
 
 
+def _recall_losses(place: str, sink: Sink) -> SinkMemory:
+    """What its file table passed over before it was on the list: that shows in no later run."""
+    if not sink.place:
+        return SinkMemory()
+    try:
+        report = inspect_checkpoint(place, sink=sink.place)
+    except RepriseError:  # a table that is not there yet, or cannot be read now
+        return SinkMemory()
+    if all(f.code != "SINK_SWALLOWED" for f in report.findings):
+        return SinkMemory()
+    return SinkMemory(loss=TableLoss(condition=LostRows.PASSED_OVER))
+
+
 def _name(said: StreamDetails, known: Stream | None, place: str) -> str:
     """As somebody said, else the folder's. Raises WrongUse."""
     if said.name is None and known:
@@ -476,7 +492,12 @@ def _change_stream(
 
 
 def _create_stream(
-    workspace: Workspace, place: str, columns: StreamColumns, spec: StreamSpec, query_ids: Sequence[str]
+    workspace: Workspace,
+    place: str,
+    columns: StreamColumns,
+    spec: StreamSpec,
+    query_ids: Sequence[str],
+    memory: SinkMemory,
 ) -> Stream:
     """The rows of a new one: the pipeline that stands for it, with one flow, and what was said. Raises Refused."""
     _refuse_second(place)
@@ -487,7 +508,7 @@ def _create_stream(
     )  # fmt: skip
     Flow.objects.create(
         pipeline=pipeline, name=name, short=_last_part_of(name), dataset=spec["x-reprise-dataset"], flow_type="APPEND",
-        updated_at=now,
+        updated_at=now, sink_memory={} if memory.is_empty else codec.to_json(memory),
     )  # fmt: skip
     return Stream.objects.create(
         pipeline=pipeline, checkpoint=place, query_ids=list(query_ids), adopted_at=now, **columns.as_values()

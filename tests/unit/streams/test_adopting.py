@@ -1,5 +1,6 @@
 """A plain stream joins the list by its checkpoint, with what its event log says, for who may and for no other."""
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from recovery.models import AuditEntry, Flow, Person, RoleIn, Stream, Workspace
 from recovery.people.roles import Role
 from recovery.streams import commands
 from recovery.workflow import diagnosing, fingerprints
-from tests.checkpoint_builder import Built
+from tests.checkpoint_builder import Built, put, sink_log
 from tests.unit.eventlogs import logs
 from tests.unit.people.run import run_json, token_of
 
@@ -82,6 +83,38 @@ def test_what_is_said_later_of_the_same_checkpoint_changes_the_one_stream(
     assert again["pipeline"] == first["pipeline"]
     assert (first["state"], again["state"]) == ("unknown", "failed")
     assert Flow.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "state", "condition"), [(0, "ok", ""), (3_600_000, "failed", "SINK_PASSED_OVER")]
+)
+def test_a_stream_whose_table_has_passed_over_its_batches_is_not_well(
+    monkeypatch: pytest.MonkeyPatch,
+    checkpoint: Built,
+    responder: str,
+    tmp_path: Path,
+    later_ms: int,
+    state: str,
+    condition: str,
+) -> None:
+    """Its checkpoint was emptied before anybody adopted it, and the run after that ended well."""
+    table, events = tmp_path / "data" / "table", tmp_path / "data" / "events"
+    sink_log(table, checkpoint.batches - 1)
+    for offsets in (checkpoint.root / "offsets").glob("[0-9]*"):
+        put(offsets, _planned_later(offsets.read_text(), later_ms))
+    events.mkdir()
+    told = [*logs.started(), logs.query_started(), logs.progress(0), logs.terminated(None), logs.ended()]
+    (events / "local-1.zstd").write_bytes(logs.zstd(told))
+    more = ("--event-log", str(events), "--sink", str(table))
+    _, told_of = adopt(monkeypatch, responder, checkpoint.root, *more)
+    flow = Flow.objects.get()
+    assert (told_of["state"], flow.state, flow.condition or "") == (state, state, condition)
+    code, _ = run_json(monkeypatch, responder, "diagnose", told_of["pipeline"])
+    assert code == int(state == "failed")
+
+
+def _planned_later(offsets: str, by_ms: int) -> str:
+    return re.sub(r'"batchTimestampMs":(\d+)', lambda m: f'"batchTimestampMs":{int(m[1]) + by_ms}', offsets)
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.APPROVER, Role.AUDITOR])
