@@ -86,14 +86,11 @@ def list_partitions(file: str, root: str) -> tuple[str, ...] | None:
 
 
 def list_misread_columns(before: Any, after: Any) -> list[str]:
-    """Of two schemas. A column that only one of them has at the top is none: it is null in the other's files. Names are
-    the same in any case, as Parquet and ORC are read."""
+    """Of two schemas: columns of the earlier one that have another type now, or are gone. Spark reads a table by the
+    schema of one of its files: by that of a new one, a column that is gone is shown for no row. Names are the same in
+    any case, as Parquet and ORC are read."""
     old, new = dict(_list_types(before)), dict(_list_types(after))
-    return sorted(
-        path
-        for path, kind in old.items()
-        if (new[path] != kind if path in new else path.rpartition(".")[0] in new)
-    )
+    return sorted(path for path, kind in old.items() if new.get(path) != kind)
 
 
 def _list_types(struct: Any, above: str = "") -> Iterator[tuple[str, str]]:

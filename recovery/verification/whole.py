@@ -39,8 +39,8 @@ def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -
         return CriterionFinding(codec.change(measured, vanished=measure.vanished), False, says)
     if measure is not None and measure.misread:
         says = (
-            "New data files have other types than the earlier ones, or lack a part of a column, so no one schema reads "
-            f"both: {names_of(measure.misread)}."
+            "New data files have other types than the earlier ones, or lack a column or a part of one, so no one "
+            f"schema reads both: {names_of(measure.misread)}."
         )
         return CriterionFinding(measured, False, says)
     shown, listed = (measure.table_rows, measure.listed_rows) if measure else (None, None)
