@@ -1,8 +1,9 @@
 """Whether written rows have the values that the code yields, where they are identified by a key alone (child only).
 
 Which of several rows with one key a dropDuplicates lets through depends on the order in which they came, so such rows
-are compared by their key. Each of them is still a row of the input as the code makes it: one with other values was
-written by other code, or was changed.
+are compared by their key. Each of them is still a row of the input as the code makes it, and comes no more often than
+the code makes it: one with other values, or in the place of another row of its key, was written by other code, or was
+changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,12 +94,13 @@ def _measure_values(
             columns = [c for c in columns if c not in varying]
             values = _count_other_rows(parts, columns, key)
         constant = bool(values.differing) and all(_has_one_value(made, c) for c in values.differing)
+        varies = bool(values.rows) and not values.differing and _makes_other_rows(make_rows(), made, columns)
     left_out = [c for c in yields if c not in columns and c not in other_types]
     return replace(
         values,
         left_out=tuple(left_out),
         other_types=tuple(other_types),
-        rests_on_more=constant or doubt.rows is not UnsureRows.NONE,
+        rests_on_more=constant or varies or doubt.rows is not UnsureRows.NONE,
     )
 
 
@@ -134,9 +136,10 @@ def _count_other_rows(parts: Sequence[Any], columns: Sequence[str], key: Sequenc
         return RowValues(rows=0)
     rows = comparable.alike(parts, [_resolve_columns(part, columns) for part in parts])
     counts = counting.tallied(rows, [row.columns for row in rows])
-    written = F.greatest(F.col("n1") - F.col("n2"), F.lit(0)) if len(parts) > 2 else F.col("n1")
-    other = counts.where(F.col("n0") == 0).where(written > 0)
-    number = int(other.agg(F.sum(written)).collect()[0][0] or 0)
+    written = F.col("n1") - F.col("n2") if len(parts) > 2 else F.col("n1")
+    excess = written - F.col("n0")
+    other = counts.where(excess > 0)
+    number = int(other.agg(F.sum(excess)).collect()[0][0] or 0)
     if not number:
         return RowValues(rows=0)
     differing = _list_differing(other.select(*rows[0].columns), rows[0], columns, key)
@@ -148,6 +151,13 @@ def _list_varying(again: Any, made: Any, columns: Sequence[str], key: Sequence[s
     rows, others = comparable.alike([again, made], [columns, columns])
     different = rows.groupBy(*rows.columns).count().drop("count")
     return _list_differing(different, others, columns, key)
+
+
+def _makes_other_rows(again: Any, made: Any, columns: Sequence[str]) -> bool:
+    """Does a second run of the code make other rows, or the same in other numbers?"""
+    from pyspark.sql import functions as F
+
+    return bool(counting.tallied([again, made], [columns, columns]).where(F.col("n0") != F.col("n1")).take(1))
 
 
 def _with_texts(rows: Any) -> Any:

@@ -70,6 +70,26 @@ def test_the_values_of_rows_with_a_key(room: Room, written: Written, code: str, 
     assert found.values == values
 
 
+@pytest.mark.parametrize(
+    ("kinds", "code", "values"),
+    [
+        (("placed", "paid"), SIMPLE, RowValues(rows=0)),
+        (("placed", "placed"), SIMPLE, RowValues(rows=1)),
+        (("placed",), DEDUPED, RowValues(rows=0)),
+    ],
+    ids=["as the code makes them", "twice the same", "the choice of dropDuplicates"],
+)
+def test_a_row_stands_for_no_other_row_of_its_key(
+    room: Room, written: Written, kinds: tuple[str, ...], code: str, values: RowValues
+) -> None:
+    room.put("a/1.json", *[row(1, kind) for kind in kinds])
+    new = written.run()
+    uri = room.put("a/1.json", row(1, "placed"), row(1, "paid"))
+    found: Any = compared(room, written, (uri,), (), new, code, key=("id",))
+    assert (found.problem, found.missing, found.extra) == (None, 0, 0)
+    assert found.values == values
+
+
 def test_rows_that_a_rehearsal_expects_are_compared_with_late_rows_too(room: Room, written: Written) -> None:
     uri = room.put("a/1.json", row(1, amount=1.5), row(2, amount=None))
     new = written.run()
