@@ -193,6 +193,16 @@ def other_code(facts: Facts) -> bool:
     return facts.old_code is not None and dict(facts.old_code.files) != dict(facts.new_code.files)
 
 
+def has_useless_state(facts: Facts) -> bool:
+    """Whether the checkpoint's state is of no use to the code: another code made it, or a restart cannot load it."""
+    return has_damaged_state(facts) or other_code(facts)
+
+
+def has_damaged_state(facts: Facts) -> bool:
+    """Whether a restart cannot load the state of the checkpoint."""
+    return any(f.code.startswith("STATE_") for f in facts.checkpoint.blockers)
+
+
 def known_keys(facts: Facts) -> str:
     """`12 keys`, where a deduplicating table tells the number; else `keys`."""
     alone = all(o.name == "dedupe" for o in facts.checkpoint.state_operators)

@@ -92,8 +92,11 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> Blocker:
     kept = ", ".join(common.word(o) for o in operators)
     state_anew, whole = _other_ways(facts)
     if tuple(o.name for o in facts.checkpoint.state_operators) == operators:
-        anew = state_anew if facts.is_plain or common.other_code(facts) else ""
+        anew = state_anew if facts.is_plain or common.has_useless_state(facts) else ""
         ways = ", or ".join(way for way in (anew, whole) if way)
+        if common.has_damaged_state(facts):
+            says = f"The code keeps state ({kept}), and that of the checkpoint cannot be loaded: {ways}."
+            return Blocker(code=BlockerCode.CODE_KEEPS_SAME_STATE, says=says)
         return Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code keeps state ({kept}), as the checkpoint does. If it is the same, nothing needs a reset. "

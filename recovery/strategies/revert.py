@@ -100,6 +100,8 @@ def blocked(facts: Facts) -> Blocker | None:
     reason = common.any_block(facts) or starts.takes_no_start(facts, "revert")
     if reason:
         return reason
+    if common.has_blocker(facts.checkpoint.findings):
+        return common.damaged(facts.checkpoint)
     if facts.old_code is None:
         return Blocker(
             code=BlockerCode.OLD_CODE_UNKNOWN,
@@ -109,8 +111,6 @@ def blocked(facts: Facts) -> Blocker | None:
     if facts.old_code.operators is None:
         says = f"The old code could not be analysed: {facts.old_code.problem}"
         return Blocker(code=BlockerCode.OLD_CODE_NOT_ANALYSED, says=says)
-    if common.has_blocker(facts.checkpoint.findings):
-        return common.damaged(facts.checkpoint)
     stored = tuple(o.name for o in facts.checkpoint.state_operators)
     if facts.old_code.operators != stored:
         return Blocker(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.held import HeldState
-from recovery.checkpoints.report import StateOperator
+from recovery.checkpoints.report import Finding, Severity, StateOperator
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.names import ChangeIntent
@@ -249,6 +249,14 @@ def test_it_is_blocked_where_it_makes_no_sense(given: Facts, code: BlockerCode) 
     assert option.blocker is not None
     assert option.blocker.code is code
     assert not option.recommended
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["old code known", "old code not known"])
+def test_state_that_a_restart_cannot_load_begins_empty_under_the_same_code(known: bool) -> None:
+    lost = Finding("STATE_FILE_MISSING", Severity.BLOCKER, "state/0/0/2.delta is missing.", "Put it back.")
+    report = replace(SAME.checkpoint, findings=(lost,))
+    given = recounted(checkpoint=report, old_code=SAME.new_code if known else None)
+    assert judged(given).blocker is None
 
 
 def test_a_batch_that_only_the_table_has_finished_has_to_be_finished_first() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints.report import SourceProgress
-from recovery.contracts.option import Option
+from recovery.checkpoints.report import Finding, Severity, SourceProgress
+from recovery.contracts.option import BlockerCode, Option
 from recovery.contracts.readers import SourceReader
 from recovery.sources.base import Distance, SourceRetention
 from recovery.strategies.base import CodeFacts, Counts, Facts
@@ -42,6 +42,14 @@ def edited(*readers: SourceReader, **changes: Any) -> Facts:
 
 def judged(given: Facts) -> Option:
     return options(given)["revert"]
+
+
+def test_a_damaged_checkpoint_is_named_before_code_is_asked_for_that_would_not_help() -> None:
+    lost = Finding("STATE_FILE_MISSING", Severity.BLOCKER, "state/0/0/2.delta is missing.", "Put it back.")
+    given = edited(KAFKA, old_code=None)
+    damaged = replace(given, checkpoint=replace(given.checkpoint, findings=(lost,)))
+    codes = [option.blocker.code for option in map(judged, (given, damaged)) if option.blocker]
+    assert codes == [BlockerCode.OLD_CODE_UNKNOWN, BlockerCode.CHECKPOINT_DAMAGED]
 
 
 def test_where_a_source_was_added_the_rows_of_the_old_ones_are_told() -> None:

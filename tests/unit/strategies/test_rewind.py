@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints.report import StateOperator
+from recovery.checkpoints.report import Finding, Severity, StateOperator
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
@@ -46,6 +46,15 @@ def going(operators: tuple[str, ...] = (SUM,), at: str = "0", **changes: Any) ->
 
 def judged(given: Facts) -> Option:
     return options(given)["rewind"]
+
+
+def test_state_that_a_restart_cannot_load_is_built_again_by_the_same_code() -> None:
+    lost = Finding("STATE_FILE_MISSING", Severity.BLOCKER, "state/0/0/2.delta is missing.", "Put it back.")
+    unknown = going(old_code=None)
+    damaged = replace(unknown, checkpoint=replace(unknown.checkpoint, findings=(lost,)))
+    assert judged(unknown).blocker is not None
+    assert judged(damaged).blocker is None
+    assert "revert" not in str(options(damaged)["continue"].blocked)
 
 
 def test_going_back_to_the_first_row_is_exact_where_it_was_rehearsed_without_a_late_row() -> None:
