@@ -32,6 +32,7 @@ from recovery.workflow.journal import trying_flow
 
 SAY_FIRST: Final = "It depends on whether the change was meant, and no one has answered. Answer first."
 NOT_COUNTED: Final = "Rows are not counted yet."
+NONE_RUNS: Final = "No strategy can run here. Each names what bars it."
 NONE_FREE: Final = "No strategy that can run here is free of a cost to accept."
 NOT_AS_ANSWERED: Final = (
     "Only {names} can run here without a cost, and it is not what you answered about the change."
@@ -179,7 +180,7 @@ def _why_none(options: Sequence[Option], asks: bool, meant: ChangeIntent | None)
         return NOT_COUNTED
     free = [option for option in options if is_harmless(option)]
     if not free:
-        return NONE_FREE
+        return NONE_FREE if any(option.blocker is None for option in options) else NONE_RUNS
     names = " and ".join(name_strategy(option.strategy) for option in free)
     return (NOT_AS_ANSWERED if asks else ONLY_WITHOUT_RULE).format(names=names)
 

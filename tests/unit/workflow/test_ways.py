@@ -11,6 +11,7 @@ from recovery.models import Recovery
 from recovery.workflow.ways import (
     ASK_FIRST,
     NONE_FREE,
+    NONE_RUNS,
     NOT_AS_ANSWERED,
     NOT_COUNTED,
     SAY_FIRST,
@@ -100,3 +101,10 @@ def test_a_cost_of_every_strategy_is_why_nothing_is_recommended() -> None:
     asked = f.at_offset(f.failed_flow()).diagnosis_value
     found = build_ways(f.failed_flow(), [costly], asked, ChangeIntent.YES, at=None, recovery=None)
     assert (found.recommended, found.because) == (None, NONE_FREE)
+
+
+def test_nothing_is_said_to_have_a_cost_where_nothing_can_run() -> None:
+    barred = f.judged_option("revert", blocked="…", blocker={"code": "old_code_unknown"})
+    asked = f.at_offset(f.failed_flow()).diagnosis_value
+    found = build_ways(f.failed_flow(), [barred], asked, ChangeIntent.YES, at=None, recovery=None)
+    assert (found.recommended, found.because) == (None, NONE_RUNS)
