@@ -3,7 +3,7 @@
 from recovery.checkpoints.findings.kind import B, FindingKind, I, W
 from recovery.checkpoints.report import Outcome
 
-BACKUP = "Put it back from a backup, go back to batch {back}, or choose a reset that drops the state."
+BACKUP = "Put it back from a backup{back}, or choose a reset that drops the state."
 UNTOLD = (
     "Nothing if the code keeps no state. If it aggregates, joins, limits or drops duplicates, put state/ back "
     "from a backup first. The code shows it, and so do the stateOperators of its progress events."

@@ -63,7 +63,8 @@ def judge_files(scope: StateScope, findings: list[Finding]) -> StateJudgement:
         history,
         [loadable_versions(s, lineage, useless) for s, lineage in zip(stores, histories, strict=True)],
     )
-    words = {"operator": number, "version": version, "back": back[-1] if back else "(none is whole)"}
+    go_back = f", go back to batch {back[-1]}" if back else ""
+    words = {"operator": number, "version": version, "back": go_back}
     file_findings: list[Finding] = []
     kind = kind_of(scope.stores.values())
 

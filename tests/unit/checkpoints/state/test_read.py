@@ -152,6 +152,16 @@ def test_batches_that_can_still_be_gone_back_to_end_at_a_hole(tmp_path: Path) ->
     assert "to batch 1" in found.do
 
 
+def test_no_batch_to_go_back_to_is_named_where_none_is_whole(tmp_path: Path) -> None:
+    root = unpack("hdfs-dedupe", tmp_path)
+    for version in (1, 2, 3):
+        (root / f"state/0/1/{version}.delta").unlink()
+    report = inspect_checkpoint(str(root))
+    assert report.state_operators[0].back == ()
+    (found,) = [f for f in report.findings if f.code == "STATE_FILE_MISSING"]
+    assert "batch" not in found.do
+
+
 def test_damage_that_only_a_deep_look_sees_ends_what_can_be_gone_back_to(tmp_path: Path) -> None:
     root = unpack("hdfs-dedupe", tmp_path)
     file = root / "state/0/0/2.delta"
