@@ -63,8 +63,9 @@ class SignRow:
 def stream_facts(preview: Preview, now: datetime) -> tuple[list[Fact], list[Fact]]:
     """What the checkpoint shows, in two columns: how far the stream came, and what it keeps."""
     report, standing = preview.report, preview.standing
-    moved = None if standing.moved_ms is None else datetime.fromtimestamp(standing.moved_ms / 1000, UTC)
-    age = f"{words.format_clock(moved, now)}, {words.format_ago(moved, now)}" if moved else ""
+    ended_ms = standing.committed_ms
+    ended = None if ended_ms is None else datetime.fromtimestamp(ended_ms / 1000, UTC)
+    age = f"{words.format_clock(ended, now)}, {words.format_ago(ended, now)}" if ended else ""
     sources = [f"{s.kind}: {labels.describe_progress(s)}" for s in report.sources]
     named = ("the event log names it too", "in-event-log") if preview.logs.newest else ("", "")
     first = [

@@ -13,12 +13,13 @@ MOST_METADATA: Final = 65_536
 @dataclass(frozen=True)
 class StreamProgress:
     """`query_id` "" where there is no checkpoint. `planned`, `committed`: the newest batch of each log, None for none;
-    `moved_ms`: when one of them was written last."""
+    `moved_ms`: when one of them was written last; `committed_ms`: when the newest commit was."""
 
     query_id: str = ""
     planned: int | None = None
     committed: int | None = None
     moved_ms: int | None = None
+    committed_ms: int | None = None
 
     @property
     def is_open(self) -> bool:
@@ -37,7 +38,7 @@ def read_progress(checkpoint: str) -> StreamProgress:
         planned, at = _newest(store, "offsets")
         committed, ended = _newest(store, "commits")
     moments = [ms for ms in (at, ended) if ms is not None]
-    return StreamProgress(query_id, planned, committed, max(moments, default=None))
+    return StreamProgress(query_id, planned, committed, max(moments, default=None), ended)
 
 
 def _newest(store: Store, folder: str) -> tuple[int | None, int | None]:
