@@ -87,7 +87,9 @@ class Supervisor:
             self.make_orders()
         self.announce()
         print_line(progress_line("Reprise is ready", time.monotonic() - began))
-        lines = sign_ins(self.instance.url, self.people(), first, self.instance.home / "people.json")
+        kept = self.instance.home / "people.json"
+        failed = incident or plain
+        lines = sign_ins(self.instance.url, self.people(), first=first, failed=failed, kept=kept)
         print_line("\n".join(["", *lines, *self.confinement_lines(), ""]))
 
     def confinement_lines(self) -> list[str]:

@@ -21,8 +21,13 @@ def print_line(text: str) -> None:
             raise
 
 
-def sign_ins(url: str, people: dict[str, dict[str, str]], first: bool, kept: Path) -> list[str]:
-    """The address, and the passwords where this is the first start of the home; `kept` is the file that holds them."""
+def sign_ins(
+    url: str, people: dict[str, dict[str, str]], *, first: bool, failed: bool, kept: Path
+) -> list[str]:
+    """The address, and the passwords where this is the first start of the home; `kept` is the file that holds them.
+
+    `failed`: this start made a flow that fails.
+    """
     lines = [f"  {url}", ""]
     if not first:
         return [*lines, f"  Names and passwords are those of the first start, in {kept}."]
@@ -32,7 +37,9 @@ def sign_ins(url: str, people: dict[str, dict[str, str]], first: bool, kept: Pat
     return [
         *lines,
         "",
-        "Sign in as responder. The failed flow is at the top.",
+        "Sign in as responder. The failed flow is at the top."
+        if failed
+        else "Sign in as responder. No flow was made: see docs/guide.md, On your own stream.",
         f"  These passwords are shown here once; {kept} keeps them.",
         "  Ctrl-C ends everything that was started.",
     ]

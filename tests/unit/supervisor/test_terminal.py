@@ -13,7 +13,7 @@ KEPT = Path("var/people.json")
 
 
 def test_the_first_start_shows_the_passwords_and_what_to_do_with_them() -> None:
-    said = "\n".join(sign_ins("http://127.0.0.1:8000", PEOPLE, first=True, kept=KEPT))
+    said = "\n".join(sign_ins("http://127.0.0.1:8000", PEOPLE, first=True, failed=True, kept=KEPT))
 
     assert "http://127.0.0.1:8000" in said
     assert "s3cret" in said
@@ -22,8 +22,15 @@ def test_the_first_start_shows_the_passwords_and_what_to_do_with_them() -> None:
     assert str(KEPT) in said
 
 
+def test_a_start_without_an_incident_names_no_failed_flow() -> None:
+    said = "\n".join(sign_ins("http://127.0.0.1:8000", PEOPLE, first=True, failed=False, kept=KEPT))
+
+    assert "failed flow" not in said
+    assert "docs/guide.md" in said
+
+
 def test_a_later_start_says_where_the_passwords_are_and_shows_none() -> None:
-    said = "\n".join(sign_ins("http://127.0.0.1:8000", PEOPLE, first=False, kept=KEPT))
+    said = "\n".join(sign_ins("http://127.0.0.1:8000", PEOPLE, first=False, failed=True, kept=KEPT))
 
     assert "s3cret" not in said
     assert str(KEPT) in said
