@@ -404,6 +404,13 @@ def _state_directory(judged: Judgement, evidence: FailureEvidence) -> None:
         judged.advice = _with_other_state(evidence.operators.code or (), (), program=evidence.program)
 
 
+def _state_columns(judged: Judgement, evidence: FailureEvidence) -> None:
+    """Where repeats alone are dropped, no window keeps out what is read again: reread may write all of it twice."""
+    report = evidence.report
+    if report is not None and {o.name for o in report.state_operators} == {"dedupe"}:
+        judged.advice = sorted(judged.advice, key=lambda item: item.strategy in ("rewind", "full-refresh"))
+
+
 def _source_count(judged: Judgement, evidence: FailureEvidence) -> None:
     """ "There are [0] sources" is what a cut offset file looks like; the file before it tells which it is."""
     counts = _offset_counts(evidence.report)
@@ -486,6 +493,7 @@ def _error_sentence(chain: Sequence[Mapping[str, str]]) -> str:
 CHECKS: Final[Mapping[str, Callable[[Judgement, FailureEvidence], None]]] = {
     "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA": _stateful_steps,
     "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY": _state_directory,
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE": _state_columns,
     "source-count-changed": _source_count,
     "CONCURRENT_STREAM_LOG_UPDATE": _judge_concurrent_write,
     "batch-missing": _batch_missing,

@@ -240,6 +240,14 @@ def test_a_step_that_stores_other_columns_is_not_told_to_drop_its_state() -> Non
     assert "continue" not in told
 
 
+@pytest.mark.parametrize(("step", "first"), [("dedupe", "prime"), ("stateStoreSave", "rewind")])
+def test_reading_again_is_named_first_only_where_windows_keep_written_rows_out(step: str, first: str) -> None:
+    report = replace(HEALTHY, state_operators=(StateOperator(0, step, 2),))
+    found = diagnose_failure(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=report)
+
+    assert next(a.strategy for a in found.advice if a.strategy in ("prime", "rewind")) == first
+
+
 def test_operators_come_from_the_checkpoint_when_the_error_does_not_say() -> None:
     found = diagnose_failure(
         causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY, operators_code=("dedupe",)
