@@ -163,8 +163,8 @@ def _infer_end_between(low: str | None, high: str | None, batch: int) -> str | N
     a, b = formats.log_offset(low), formats.log_offset(high)
     if b is None or b - (-1 if a is None else a) != 2:
         raise CannotRepair(
-            f"Where batch {batch} ended does not follow from the batches next to it. Give its offsets from the "
-            "progress events."
+            f"Where batch {batch} ended does not follow from the batches next to it. Put the file back "
+            "from a backup."
         )
     return json.dumps({"logOffset": b - 1}, separators=(",", ":"))
 
@@ -177,8 +177,8 @@ def _infer_ends_after(work: RepairWork, below: OffsetFile, batch: int) -> list[s
     own = (-1 if reached is None else reached) + 1
     if len(below.sources) != 1 or below.sources[0].key != "0" or newest < own or timed:
         raise CannotRepair(
-            f"Where batch {batch} ended does not follow from the source logs alone. Give its offsets from the "
-            "progress events."
+            f"Where batch {batch} ended does not follow from the source logs alone. Put the file back "
+            "from a backup."
         )
     return [json.dumps({"logOffset": own}, separators=(",", ":"))]
 
