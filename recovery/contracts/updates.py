@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from recovery.contracts.value import Number, Value
+from recovery.contracts.value import Flag, Number, Value
 
 
 class FlowOutcome(StrEnum):
@@ -75,6 +75,8 @@ class FileBatches(Value):
     """Digest of the input of the first."""
     last_input: str = ""
     """Digest of the input of the last."""
+    began_table: Flag = False
+    """Whether its first began the table's log, so that nothing of before is in the table. Of plain streams alone."""
 
 
 class QueryBatches(Value):

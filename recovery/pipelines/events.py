@@ -22,6 +22,8 @@ TABLE_FLOWS: Final = frozenset({"COMPLETE", "SNAPSHOT", "SNAPSHOT_CHANGE", "MATE
 
 EMPTIED: Final = "x_reprise_emptied"
 """The event in which our server says which datasets an update emptied at set-up; other services have no word for it."""
+NEW_TABLE: Final = "x_reprise_new_table"
+"""In the details of the first batch of a plain stream: that it began the log of its file table."""
 
 SOME_FILES: Final = "some files"
 """In place of a digest of a batch's input where that was files: which ones is not known."""

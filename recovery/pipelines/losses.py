@@ -170,6 +170,8 @@ def _counted(
         if kept is None:
             continue
         ran, planned = codec.read(FileBatches, kept), False
+        if ran.began_table:
+            loss, newest, inputs = None, {}, {}
         if rerun is not None and rerun.flow == flow:
             planned = ran.first >= rerun.next_batch
             for head in (
@@ -296,6 +298,10 @@ def file_batches(
                 last=last.number,
                 first_input=first.input,
                 last_input=last.input,
+                began_table=any(
+                    log.details(event).get(log.NEW_TABLE) is True and log.flow_name(event) == name
+                    for event in events
+                ),
             )
     return batches_by_flow
 

@@ -198,9 +198,14 @@ def has_useless_state(facts: Facts) -> bool:
     return has_damaged_state(facts) or other_code(facts)
 
 
+WHOLE_STATE: Final = frozenset(("STATE_IDS_MISSING", "STATE_NEWER_FORMAT", "STATE_PROVIDER_DIFFERS"))
+"""Blockers over state that is whole: a setting, another release or a mended commit file makes it load again."""
+
+
 def has_damaged_state(facts: Facts) -> bool:
-    """Whether a restart cannot load the state of the checkpoint."""
-    return any(f.code.startswith("STATE_") for f in facts.checkpoint.blockers)
+    """Whether a restart cannot load the state of the checkpoint, as some of it is gone or damaged."""
+    codes = {f.code for f in facts.checkpoint.blockers if f.code.startswith("STATE_")}
+    return bool(codes - WHOLE_STATE)
 
 
 def known_keys(facts: Facts) -> str:

@@ -32,6 +32,7 @@ from recovery.streams import commands, files, noting, running, tailing
 from recovery.streams.places import CheckpointOwners
 from recovery.streams.settling import RequestedStart, StartOutcome, judge_start
 from recovery.streams.signs import SKEWED
+from recovery.streams.sinks import began_table
 from recovery.streams.standing import StreamProgress, read_progress
 from recovery.streams.updates import (
     StreamStatus,
@@ -139,8 +140,15 @@ class StreamsClient(PipelinesClient):
         flow = snapshot.pipeline.flows.first() if self._polled is None else None
         dataset = flow.dataset if flow else str(snapshot.pipeline.spec.get("x-reprise-dataset") or "")
         name, key = snapshot.pipeline.name, snapshot.pipeline.pipeline_id
+        adopted_ms = snapshot.stream.adopted_at.timestamp() * 1000
+        with self._reading():
+            began = {t.update_id for t in told if t.run and t.created_ms > adopted_ms and began_table(t.run)}
         found = [
-            e for one in reversed(told) for e in events_of(one, pipeline_id=key, flow=name, dataset=dataset)
+            event
+            for one in reversed(told)
+            for event in events_of(
+                one, pipeline_id=key, flow=name, dataset=dataset, began_table=one.update_id in began
+            )
         ]
         return iter((found if order_by == "timestamp asc" else found[::-1])[:limit])
 

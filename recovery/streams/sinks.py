@@ -3,14 +3,16 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from recovery.checkpoints import sinklog
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
 from recovery.checkpoints.uris import decode_uri, spell_place, strip_file_scheme
-from recovery.errors import NotFound, Refused
+from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import SeenRun
+from recovery.eventlogs.values import Run
 from recovery.streams.places import leave_out_other_checkpoints
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
@@ -68,12 +70,28 @@ def sink_by_log(checkpoint: str, seen: Sequence[SeenRun]) -> Sink:
     oldest first. Those that name another checkpoint show the table of a copy, or of the original."""
     own = leave_out_other_checkpoints(checkpoint, seen)
     for batch in [batch for one in reversed(own) for batch in one.run.batches[-1:]]:
-        told = batch.get("sink")
-        named = _NAMED.search(str(told.get("description") or "")) if isinstance(told, Mapping) else None
-        if named and "`" not in named[1]:
-            place = strip_file_scheme(named[1].rstrip("/"))
+        if place := _sink_place(batch):
             return sink_of(place) if "/" in place else Sink("", "")
     return Sink("", "")
+
+
+def _sink_place(batch: Mapping[str, Any]) -> str:
+    sink = batch.get("sink")
+    named = _NAMED.search(str(sink.get("description") or "")) if isinstance(sink, Mapping) else None
+    return strip_file_scheme(named[1].rstrip("/")) if named and "`" not in named[1] else ""
+
+
+def began_table(run: Run) -> bool:
+    """Whether a run's batch 0 began the log of the file table that it writes, so that nothing of an earlier query is in
+    it. False where that is not known. Asks the storage."""
+    place = _sink_place(run.batches[-1]) if run.batches else ""
+    if "/" not in place or all(batch.get("batchId") != 0 for batch in run.batches):
+        return False
+    try:
+        with reaching(place):
+            return sinklog.began_after(Store.open(place), run.started_ms)
+    except RepriseError:
+        return False
 
 
 def _format(place: str) -> str:

@@ -259,6 +259,14 @@ def test_state_that_a_restart_cannot_load_begins_empty_under_the_same_code(known
     assert judged(given).blocker is None
 
 
+@pytest.mark.parametrize("code", sorted(common.WHOLE_STATE))
+def test_whole_state_that_a_setting_or_release_keeps_from_loading_is_not_thrown_away(code: str) -> None:
+    whole = Finding(code, Severity.BLOCKER, "It cannot be loaded as it is.", "Change the setting back.")
+    option = judged(recounted(checkpoint=replace(SAME.checkpoint, findings=(whole,)), old_code=SAME.new_code))
+    assert option.blocker is not None
+    assert option.blocker.code is BlockerCode.CODE_KEEPS_SAME_STATE
+
+
 def test_a_batch_that_only_the_table_has_finished_has_to_be_finished_first() -> None:
     from tests.unit.strategies.test_side_by_side import half_done
 
