@@ -77,9 +77,15 @@ def fit_advice(judged: Advised, row: ErrorRow | None, where: PlatformSupport) ->
         judged.advice = [_do_by_hand(item) for item in judged.advice]
 
 
+BY_HAND: Final = (
+    "Where everything has to be read again: stop the stream, move its table and its checkpoint away together, and "
+    "start it. It reads what its sources still have. Never move the checkpoint alone."
+)
+
+
 def _do_by_hand(item: Advice) -> Advice:
     """Nothing empties the table of a program, so no plan can be made of that: its owner does it."""
-    return replace(item, strategy="") if item.strategy == Strategy.FULL_REFRESH else item
+    return replace(item, strategy="", says=BY_HAND) if item.strategy == Strategy.FULL_REFRESH else item
 
 
 def _managed_dont(text: str) -> str:

@@ -288,12 +288,13 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
             raise
         measure = replace(measure, problem=f"The rows could not be compared: {flow.says(error)}")
     whole = _compare_whole(flow, request["whole"], now, request.get("key")) if request.get("whole") else None
-    changed = misread.find_misread_columns(spark, request, place)
+    changed, lacking = misread.find_misread_columns(spark, request, place)
     return replace(
         measure,
         sources=flow.sources,
         whole=whole,
         misread=tuple(changed),
+        lacking=tuple(lacking),
     )
 
 

@@ -337,7 +337,8 @@ class Measure:
     `vanished`: rows that the Delta table had at `old_version` and has no more, by the key like all others: 0 where its
     log says that no commit took one away, and what was rewritten was compared; None for a file table.
     `misread`: columns, nested ones too, that new data files of a table by its path have with another type than those of
-    before, or no longer: no one schema reads both, so a reader gets other values in either, or none.
+    before, or with a part less: no one schema reads both, so a reader gets other values in either, or none. `lacking`:
+    columns that such files lack as a whole: a reader that takes the schema from one of them gets none of the others'.
     `values`: the columns beyond the key, where rows are compared by a key alone and none were filled back or added;
     None: they are not.
     `bounded`: budgets that were met; the numbers that they bound are None. `table_only`: columns that the table has and
@@ -371,6 +372,7 @@ class Measure:
     failed_rows: Rows | None = None
     margin_rows: Rows | None = None
     misread: tuple[Text, ...] = ()
+    lacking: tuple[Text, ...] = ()
     table_only: tuple[Text, ...] = ()
     key: tuple[Text, ...] = ()
     key_from: Text = WHOLE_ROW

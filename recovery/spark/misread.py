@@ -21,16 +21,19 @@ WITH_FOOTERS = ("parquet", "orc")
 """Formats whose files tell the types of their columns without being read."""
 
 
-def find_misread_columns(spark: Any, request: Request, place: Mapping[str, str]) -> Sequence[str]:
-    """See `Measure.misread`; of a table by its path alone: one of a catalog has one schema, a Delta table checks it."""
+def find_misread_columns(
+    spark: Any, request: Request, place: Mapping[str, str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """`Measure.misread` and `Measure.lacking`; of a table by its path alone: one of a catalog has one schema, a Delta
+    table checks it."""
     old, new = request.get("old_files"), request.get("new_files")
     if path_of(request["table"]) is None or place["provider"] not in WITH_FOOTERS or not (old and new):
-        return ()
+        return (), ()
     # without `basePath` a partition's value, whose type is guessed from all values, is no column
     before, after = (
         spark.read.format(place["provider"]).load([literal(f) for f in files]).schema for files in (old, new)
     )
-    return list_misread_columns(before, after)
+    return list_misread_columns(before, after), list_lacking_columns(before, after)
 
 
 def forecast_misfit(flow: CodeFlow, name: str, held: Any | None) -> TableMisfit | None:
@@ -58,7 +61,7 @@ def _add_columns(misfit: TableMisfit, flow: CodeFlow, held: Any, root: str) -> T
         SimpleNamespace(fields=[column for column in schema.fields if column.name.lower() not in folders])
         for schema in (held.schema, flow.schema)
     )
-    misfit = replace(misfit, columns=tuple(list_misread_columns(old, new)))
+    misfit = replace(misfit, columns=(*list_misread_columns(old, new), *list_lacking_columns(old, new)))
     moved = [column.lower() for column in before] != [column.lower() for column in after]
     return replace(misfit, before=before, after=after) if moved else misfit
 
@@ -86,11 +89,21 @@ def list_partitions(file: str, root: str) -> tuple[str, ...] | None:
 
 
 def list_misread_columns(before: Any, after: Any) -> list[str]:
-    """Of two schemas: columns of the earlier one that have another type now, or are gone. Spark reads a table by the
-    schema of one of its files: by that of a new one, a column that is gone is shown for no row. Names are the same in
-    any case, as Parquet and ORC are read."""
+    """Of two schemas: columns of the earlier one that have another type now, or lack a part. Names are the same in any
+    case, as Parquet and ORC are read."""
     old, new = dict(_list_types(before)), dict(_list_types(after))
-    return sorted(path for path, kind in old.items() if new.get(path) != kind)
+    return sorted(
+        path
+        for path, kind in old.items()
+        if (new[path] != kind if path in new else path.rpartition(".")[0] in new)
+    )
+
+
+def list_lacking_columns(before: Any, after: Any) -> list[str]:
+    """Of two schemas: columns that the later one lacks as a whole. Spark takes the schema of a table from one of its
+    files: by that of a new one, such a column is shown for no row (ParquetUtils.inferSchema)."""
+    names = {column.name.lower() for column in after.fields}
+    return sorted(column.name for column in before.fields if column.name.lower() not in names)
 
 
 def _list_types(struct: Any, above: str = "") -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.report import CheckpointReport
@@ -75,7 +75,7 @@ def sink_by_log(checkpoint: str, seen: Sequence[SeenRun]) -> Sink:
     return Sink("", "")
 
 
-def _sink_place(batch: Mapping[str, Any]) -> str:
+def _sink_place(batch: Mapping[str, object]) -> str:
     sink = batch.get("sink")
     named = _NAMED.search(str(sink.get("description") or "")) if isinstance(sink, Mapping) else None
     return strip_file_scheme(named[1].rstrip("/")) if named and "`" not in named[1] else ""

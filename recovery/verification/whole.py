@@ -39,10 +39,16 @@ def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -
         return CriterionFinding(codec.change(measured, vanished=measure.vanished), False, says)
     if measure is not None and measure.misread:
         says = (
-            "New data files have other types than the earlier ones, or lack a column or a part of one, so no one "
-            f"schema reads both: {names_of(measure.misread)}."
+            "New data files have other types than the earlier ones, or lack a part of a column, so no one schema reads "
+            f"both: {names_of(measure.misread)}."
         )
         return CriterionFinding(measured, False, says)
+    if measure is not None and measure.lacking:
+        says = (
+            f"New data files lack columns of the earlier ones: {names_of(measure.lacking)}. Spark takes a table's "
+            "schema from one of its files, so a reader may get them for no row; with mergeSchema it gets them."
+        )
+        return CriterionFinding(measured, None, says)
     shown, listed = (measure.table_rows, measure.listed_rows) if measure else (None, None)
     if shown is not None and listed is not None and shown < listed:
         hides = f"But the table shows {plural(shown, 'row')} of {listed:,} in its files: rows of before may be hidden."

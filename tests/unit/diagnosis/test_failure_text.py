@@ -17,7 +17,7 @@ from recovery.diagnosis.advice import recommend_advice
 from recovery.diagnosis.failure_text import MOST_CHARACTERS, read_failure
 from recovery.diagnosis.judgement import NO_FAILURE, diagnose_failure
 from recovery.diagnosis.of_text import diagnose_text
-from recovery.diagnosis.platforms import PlatformSupport
+from recovery.diagnosis.platforms import BY_HAND, PlatformSupport
 from recovery.diagnosis.row import ErrorRow
 from recovery.diagnosis.table import ROWS
 from recovery.diagnosis.table_pipelines import FAMILY as PIPELINES
@@ -232,6 +232,7 @@ def test_no_plan_empties_the_table_of_an_adopted_program() -> None:
     ):
         found = diagnose_failure(causes=causes, report=HEALTHY, where=where)
         assert ("full-refresh" in [a.strategy for a in found.advice]) is is_planned
+        assert (BY_HAND in [a.says for a in found.advice]) is not is_planned
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from recovery.spark.misread import list_misread_columns, list_partitions
+from recovery.spark.misread import list_lacking_columns, list_misread_columns, list_partitions
 
 INT, LONG, TEXT = IntegerType(), LongType(), StringType()
 
@@ -33,7 +33,7 @@ def of(**columns: DataType) -> StructType:
         (of(d=of(a=INT)), of(d=TEXT), ["d", "d.a"]),
         (of(a=ArrayType(of(x=INT))), of(a=ArrayType(of(y=INT))), ["a.element.x"]),
         (of(m=MapType(TEXT, INT)), of(m=MapType(TEXT, TEXT)), ["m.value"]),
-        (of(id=INT, gone=TEXT), of(id=INT, came=TEXT), ["gone"]),
+        (of(id=INT, gone=TEXT), of(id=INT, came=TEXT), []),
         (of(id=INT), of(id=INT, came=TEXT), []),
         (of(Amount=INT), of(amount=TEXT), ["amount"]),
         (of(s=of(A=INT)), of(s=of(a=INT)), []),
@@ -43,6 +43,21 @@ def of(**columns: DataType) -> StructType:
 )
 def test_what_no_one_schema_reads_is_named(before: StructType, after: StructType, misread: list[str]) -> None:
     assert list_misread_columns(before, after) == misread
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lacking"),
+    [
+        (of(id=INT, Gone=TEXT), of(id=INT, came=TEXT), ["Gone"]),
+        (of(id=INT), of(id=INT, came=TEXT), []),
+        (of(Amount=INT), of(amount=TEXT), []),
+        (of(d=of(a=INT)), of(d=of(b=INT)), []),
+    ],
+)
+def test_a_column_that_new_files_lack_is_named(
+    before: StructType, after: StructType, lacking: list[str]
+) -> None:
+    assert list_lacking_columns(before, after) == lacking
 
 
 @pytest.mark.parametrize(

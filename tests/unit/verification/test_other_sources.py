@@ -70,13 +70,20 @@ def test_a_delta_table_is_measured_since_the_version_it_had(since: int | None, o
     assert found["EVERY_ROW_ONCE"] is ok
 
 
-def test_earlier_rows_that_the_schema_of_the_new_ones_does_not_read_are_not_untouched() -> None:
+@pytest.mark.parametrize(
+    ("columns", "ok"),
+    [({"misread": ("d.old",)}, False), ({"lacking": ("amount",)}, None), ({}, True)],
+    ids=["another type", "a column less", "the same"],
+)
+def test_earlier_rows_that_the_schema_of_the_new_ones_does_not_read_are_not_untouched(
+    columns: dict[str, tuple[str, ...]], ok: bool | None
+) -> None:
     world = World()
     whole = world.evidence()
     assert whole.measure is not None
-    evidence = replace(whole, measure=replace(whole.measure, misread=("d.old",)))
+    evidence = replace(whole, measure=replace(whole.measure, **columns))
     found = {j.code: j.ok for j in judge("continue", world.criteria(), evidence).criteria}
-    assert found["ROWS_OF_BEFORE_UNTOUCHED"] is False
+    assert found["ROWS_OF_BEFORE_UNTOUCHED"] is ok
 
 
 def test_rows_that_left_a_delta_table_meanwhile_are_named() -> None:
