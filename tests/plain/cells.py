@@ -76,6 +76,13 @@ def upserted(world: World) -> Counter[Row]:
     return Counter(shape({r["id"]: r for r in rows}.values(), upper=world.is_upper))
 
 
+def kept_then_all_twice(world: World) -> Counter[Row]:
+    """As `kept_then_all`, with each text twice in its place."""
+    return Counter(
+        row(**{**dict(held), "v": dict(held)["v"] * 2}) for held in kept_then_all(world).elements()
+    )
+
+
 def all_by_id(world: World) -> Counter[Row]:
     return Counter(shape(deduped(flat(world.arrived), "id"), upper=world.is_upper))
 
@@ -200,6 +207,8 @@ CELLS: Final = (
     Cell("dropDuplicates removed", "foreachBatch to parquet", BY_ID, "", "continue", "repeats_rows"),
     Cell("dropDuplicates removed, a key is updated", "upsert to delta", BY_ID, "", "continue", "needs_attention",
          upserted, more=("--accept-repeats",), after=(orders(12, 6), [*orders(18, 6), *orders(3, 1, v="new")])),
+    Cell("dropDuplicates removed, rows are known by their key", "function of values to delta", BY_ID, "", "continue",
+         "needs_attention", kept_then_all_twice, more=("--accept-repeats", "--key", "id")),
     Cell("dropDuplicates removed", "tables", BY_ID, "", "continue"),
     Cell("put back", "files to parquet", BY_ID, "", "revert", right=all_by_id, after=AGAIN),
     Cell("put back", "kafka to delta", BY_ID, "", "revert", right=all_by_id, after=AGAIN),

@@ -224,6 +224,10 @@ stream.trigger(availableNow=True).start()
 spark.streams.awaitAnyTermination()
 """
 
+CHANGES: Final = FUNCTION.replace("batch.write", "batch.selectExpr('id', 'concat(v, v) AS v').write").replace(
+    "@FORMAT@", "delta"
+)
+
 UPSERT: Final = FUNCTION.replace(
     """    batch.write.format("@FORMAT@").mode("append").save(root + "/out")
 """,
@@ -345,6 +349,7 @@ PROGRAMS: Final = {
         Program("foreachBatch to parquet", {"up.py": FUNCTION.replace("@FORMAT@", "parquet")}, "up.py", sink="batches"),
         Program("foreachBatch to delta", {"up.py": FUNCTION.replace("@FORMAT@", "delta")}, "up.py", sink="delta"),
         Program("upsert to delta", {"up.py": UPSERT}, "up.py", sink="delta"),
+        Program("function of values to delta", {"up.py": CHANGES}, "up.py", sink="delta"),
         Program("endless", {"endless.py": ENDLESS}, "endless.py"),
         Program("tables", {"tables.py": TABLES}, "tables.py", source="delta", sink="delta"),
         Program("join", {"joined.py": JOIN}, "joined.py"),
