@@ -232,6 +232,8 @@ def _starts_empty(facts: Facts, kinds: frozenset[str]) -> Finding:
     if kinds <= PASSES:
         steps = common.names(facts.new_code.operators or ())
         says = f"{steps} knows no earlier row: one that arrives later and repeats it is written again."
+        if facts.is_plain:
+            do = f"{do} But rows that it reads again come twice, unless the watermark drops them."
         return Finding("STATE_STARTS_EMPTY", Severity.WARNING, says, do)
     at = facts.checkpoint.closed_ms
     until = f" The watermark stays at {format_time(at)}." if at else ""
