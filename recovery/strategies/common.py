@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from recovery.checkpoints.report import CheckpointReport, Severity
 from recovery.contracts import codec
-from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.amounts import Bound, RowAmount, joint_bound
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.criterion_values import (
     AcceptedRepeats,
@@ -26,7 +26,7 @@ from recovery.contracts.option import Blocker, BlockerCode
 from recovery.contracts.steps import PlannedStep, UpdateArgs
 from recovery.sources import files
 from recovery.sources.base import InputFile
-from recovery.strategies.base import CodeFacts, Facts, KeyKind
+from recovery.strategies.base import CodeFacts, Counts, Facts, KeyKind
 from recovery.strategies.sinks import is_table, not_measured
 from recovery.strategies.sources import number_of
 
@@ -208,14 +208,47 @@ def has_damaged_state(facts: Facts) -> bool:
     return bool(codes - WHOLE_STATE)
 
 
+def count_known_keys(facts: Facts) -> int | None:
+    """Keys that the state of a dropDuplicates holds; None: the code keeps other state too, or none, or they were not
+    counted."""
+    operators = facts.checkpoint.state_operators
+    if len(operators) != 1 or operators[0].name != "dedupe":
+        return None
+    held = next((h.entries for h in facts.held if h.operator_id == operators[0].operator_id), None)
+    return operators[0].rows if held is None else held
+
+
+def knows_every_key(facts: Facts) -> bool:
+    """Whether the state of a dropDuplicates may hold the key of each row of the table, so that none is written again.
+    It does not where it began empty behind them. With a watermark it forgets keys whose repeats come too late."""
+    keys, table = count_known_keys(facts), facts.counts.table
+    return keys is None or table is None or keys >= table or bool(facts.checkpoint.closed_ms)
+
+
+def add_unknown_keys(facts: Facts, doubled: RowAmount, rows: Counts) -> RowAmount:
+    """With the waiting rows whose key the table holds and the state of a dropDuplicates may not: they pass it. `rows`:
+    of the code that will run."""
+    if knows_every_key(facts):
+        return doubled
+    keys, table = count_known_keys(facts), facts.counts.table
+    why = f"The state of dropDuplicates holds {keys:,} of {table:,} keys: a row that repeats another one passes."
+    waiting, fresh = rows.waiting, rows.fresh_waiting
+    if doubled.rows is None or waiting is None or fresh is None:
+        return codec.change(doubled, rows=None, bound=Bound.UNKNOWN, why=f"{doubled.why} {why}")
+    if waiting == fresh:
+        return doubled
+    bound = joint_bound((doubled.bound, Bound.AT_MOST))
+    return codec.change(doubled, rows=doubled.rows + waiting - fresh, bound=bound, why=f"{doubled.why} {why}")
+
+
 def known_keys(facts: Facts) -> str:
-    """`12 keys`, where a deduplicating table tells the number; else `keys`."""
-    alone = all(o.name == "dedupe" for o in facts.checkpoint.state_operators)
-    return plural(facts.counts.table, "key") if alone and facts.counts.table is not None else "keys"
+    """`12 keys`, where the state of a dropDuplicates tells the number; else `keys`."""
+    keys = count_known_keys(facts)
+    return "keys" if keys is None else plural(keys, "key")
 
 
 def state_keys(facts: Facts) -> str:
-    """`12 keys`, where a deduplicating table tells the number; else the operators."""
+    """`12 keys`, where the state of a dropDuplicates tells the number; else the operators."""
     if facts.back is not None:  # the checkpoint of then was looked at without its state
         return ", ".join(word(o.name) for o in facts.back.operators) or "none"
     held = [word(o.name) for o in facts.checkpoint.state_operators]

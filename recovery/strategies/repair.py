@@ -1,7 +1,9 @@
 """repair: repair the damaged files in a new checkpoint version; progress and state are kept, the code goes on."""
 
+from dataclasses import replace
+
 from recovery.checkpoints.repair import RepairPlan
-from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
+from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
@@ -18,9 +20,8 @@ def judge(facts: Facts) -> Option:
     """The option, blocked or not, with what would be repaired and how."""
     after, new_rows = _after(facts), _new_rows(facts)
     last, start, of = after.last_committed, _start(facts), sources.unit(facts)
-    doubled = _unless_inferred(
-        facts, sinks.forecast_doubled(facts, start, f"No committed {of} is read again.")
-    )
+    doubled = sinks.forecast_doubled(facts, start, f"No committed {of} is read again.")
+    doubled = _unless_inferred(facts, common.add_unknown_keys(_repaired(facts), doubled, facts.counts))
     return Option(
         strategy=Strategy.REPAIR,
         title="repair",
@@ -82,7 +83,7 @@ def _forecast(facts: Facts, doubled: RowAmount) -> Forecast:
         reread=sources.again(facts, "Reading goes on where the last committed batch ended."),
         new_rows=new_rows,
         table_after=common.table_after(facts, new_rows),
-        state=f"Kept: {_held(_after(facts).state_operators, facts)}",
+        state=f"Kept: {common.state_keys(_repaired(facts))}",
         seconds=common.seconds(facts, 2, more=1.0),
     )
 
@@ -183,13 +184,13 @@ def _new_rows(facts: Facts) -> int | None:
         return None
     if not facts.new_code.operators:
         return facts.counts.waiting if facts.new_code.operators is not None else None
-    return facts.counts.fresh_waiting if facts.new_code.operators == ("dedupe",) else None
+    if facts.new_code.operators != ("dedupe",) or not common.knows_every_key(_repaired(facts)):
+        return None
+    return facts.counts.fresh_waiting
 
 
-def _held(operators: tuple[StateOperator, ...], facts: Facts) -> str:
-    if operators and all(o.name == "dedupe" for o in operators) and facts.counts.table is not None:
-        return common.plural(facts.counts.table, "key")
-    return ", ".join(common.word(o.name) for o in operators) or "there is none"
+def _repaired(facts: Facts) -> Facts:
+    return replace(facts, checkpoint=_after(facts))
 
 
 def _mendings(plan: RepairPlan | None) -> str:

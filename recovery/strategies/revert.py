@@ -34,6 +34,7 @@ def judge(facts: Facts) -> Option:
     last, new_rows = facts.checkpoint.last_committed, _new_rows(facts)
     start, of = _start(facts), sources.unit(facts)
     doubled = sinks.forecast_doubled(facts, start, f"No committed {of} is read again.")
+    doubled = common.add_unknown_keys(facts, doubled, facts.old_counts or Counts())
     return Option(
         strategy=Strategy.REVERT,
         title="revert",
@@ -92,7 +93,9 @@ def _new_rows(facts: Facts) -> int | None:
         return None  # sources were looked at as the new code reads them
     if not facts.old_code.operators:
         return facts.old_counts.waiting
-    return facts.old_counts.fresh_waiting if facts.old_code.operators == ("dedupe",) else None
+    if facts.old_code.operators != ("dedupe",) or not common.knows_every_key(facts):
+        return None
+    return facts.old_counts.fresh_waiting
 
 
 def blocked(facts: Facts) -> Blocker | None:

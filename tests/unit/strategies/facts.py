@@ -36,6 +36,11 @@ def checkpoint(**changes: Any) -> CheckpointReport:
     return CheckpointReport(**{**values, **changes})
 
 
+def keeping(keys: int) -> CheckpointReport:
+    """One whose dropDuplicates holds so many keys."""
+    return checkpoint(state_operators=(StateOperator(0, "dedupe", 2, rows=keys),))
+
+
 def source(**changes: Any) -> SourceFacts:
     files = [InputFile(p, 100, 1000 + n) for n, p in enumerate(FILES)]
     values: dict[str, Any] = {

@@ -8,11 +8,12 @@ import pytest
 from recovery.checkpoints.file_layout import Layout
 from recovery.checkpoints.repair import DamageRepair, RepairPlan, UnrepairedDamage
 from recovery.checkpoints.report import Finding, Outcome, Severity
+from recovery.contracts.amounts import Bound
 from recovery.contracts.option import BlockerCode, Option
 from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
-from tests.unit.strategies.facts import WITH, checkpoint, facts
+from tests.unit.strategies.facts import WITH, checkpoint, facts, keeping
 
 LOST = Finding(
     "METADATA_MISSING", Severity.BLOCKER, "The file metadata is missing.", "Repair it.", "metadata"
@@ -51,6 +52,27 @@ def options(given: Facts) -> dict[str, Option]:
     return {o.strategy: o for o in judge_all(given)}
 
 
+@pytest.mark.parametrize(
+    ("keys", "bound", "doubled", "new_rows"),
+    [(12, Bound.EXACT, 0, 7), (5, Bound.AT_MOST, 1, None)],
+    ids=["all of the table", "of a part of it"],
+)
+def test_a_row_of_a_key_that_the_state_does_not_hold_may_come_twice(
+    keys: int, bound: Bound, doubled: int, new_rows: int | None
+) -> None:
+    """As after *prime*, whose state began empty behind the table's rows."""
+    after = replace(keeping(keys), query_id="q-2", last_planned=2)
+    found = (
+        options(damaged(repair=plan(after=after)))["repair"],
+        options(facts(checkpoint=keeping(keys), old_counts=COUNTS))["revert"],
+    )
+    for option in found:
+        forecast = option.forecast
+        assert (forecast.doubled.rows, forecast.doubled.bound) == (doubled, bound)
+        assert forecast.new_rows == new_rows
+        assert f"{keys} keys" in forecast.state
+
+
 def test_repair_is_recommended_before_any_reset_and_loses_doubles_and_rereads_nothing() -> None:
     found = options(damaged())
     option = found["repair"]
@@ -59,7 +81,7 @@ def test_repair_is_recommended_before_any_reset_and_loses_doubles_and_rereads_no
     assert (forecast.lost.rows, forecast.doubled.rows, forecast.reread.rows) == (0, 0, 0)
     assert all(a.exact and a.why for a in (forecast.lost, forecast.doubled, forecast.reread))
     assert (forecast.new_rows, forecast.table_after) == (7, 19)
-    assert forecast.state == "Kept: 12 keys"
+    assert forecast.state == "Kept: dropDuplicates"
     assert [s.kind for s in option.steps] == ["stop", "backup", "seed", "rerun", "verify"]
     assert {c.code for c in option.criteria} == {c.code for c in found["continue"].criteria}
     assert "Written with a new query id." in [f.do for f in option.findings]

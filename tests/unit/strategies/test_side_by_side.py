@@ -13,7 +13,7 @@ from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
-from tests.unit.strategies.facts import FILES, WITH, WITHOUT, checkpoint, facts, source
+from tests.unit.strategies.facts import FILES, WITH, WITHOUT, checkpoint, facts, keeping, source
 
 
 def options(given: Facts) -> dict[str, Option]:
@@ -46,7 +46,7 @@ def test_an_empty_reset_is_blocked_and_says_how_many_rows_it_would_swallow() -> 
 
 
 def test_continue_is_recommended_and_says_what_dropping_the_state_means() -> None:
-    option = options(facts())["continue"]
+    option = options(facts(checkpoint=keeping(12)))["continue"]
     assert option.recommended
     assert option.blocked is None
     assert "12 keys" in option.findings[0].says
