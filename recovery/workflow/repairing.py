@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from recovery.checkpoints.repair import KnownFacts, ListedInput, RepairPlan, plan_repair
 from recovery.checkpoints.uris import encode_uri
 from recovery.contracts.readers import ReaderOptions
+from recovery.numbers import read_whole
 from recovery.sinks.base import SinkReport
 from recovery.sources.live.files import list_files
 
@@ -44,5 +45,4 @@ def _list_batch_inputs(location: str | None, reader_options: ReaderOptions) -> L
     if not location or "maxbytespertrigger" in options:
         return None
     files = tuple((encode_uri(f.path), f.mtime_ms) for f in list_files(location, options=options))
-    most = options.get("maxfilespertrigger")
-    return ListedInput(files, int(most) if most is not None and str(most).isdigit() else None)
+    return ListedInput(files, read_whole(options.get("maxfilespertrigger")))
