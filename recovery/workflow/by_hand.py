@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from django.utils import timezone
 
@@ -24,9 +24,12 @@ from recovery.workflow.lineends import laid_over
 from recovery.workflow.moves import state_label
 from recovery.workflow.patching import apply_diff
 from recovery.workflow.selectors import open_recovery_of, plan_of
+from recovery.workflow.usual import UsualDuration, usual_steps
 
 Say = Callable[[str], None]
 MOVING = frozenset({"running", "verifying"})
+SILENCE_SECONDS: Final = 15.0
+"""After so long without a line a command says that the step still runs."""
 
 
 def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False, healthy: bool = False) -> Recovery:
@@ -187,27 +190,45 @@ def _wait_for_step(step_id: int, until: float, say: Say) -> None:
         time.sleep(0.1)
 
 
-def _say_news(step: Step, said: dict[int, int], say: Say) -> None:
-    """Say the lines of a step's log that are new. `said`: how many were said of each step, kept here."""
-    for stamp, line in step.log[said.get(step.pk, 0) :]:
+def _say_news(step: Step, said: dict[int, int], say: Say) -> bool:
+    """Say the lines of a step's log that are new, and whether there were any. `said`: how many were said of each step,
+    kept here."""
+    new = step.log[said.get(step.pk, 0) :]
+    for stamp, line in new:
         say(f"{stamp[11:19]}  {step.kind:<8} {line}")
     said[step.pk] = len(step.log)
+    return bool(new)
+
+
+def _say_still_running(steps: Sequence[Step], usual: Mapping[str, UsualDuration], say: Say) -> None:
+    """That the step which runs does so, for how long, and how long it usually takes."""
+    step, now = next((s for s in steps if s.state == "running"), None), timezone.now()
+    if step is None or step.started_at is None:
+        return
+    known = usual.get(step.kind)
+    usually = f", usually {known.seconds:.0f} s" if known else ""
+    say(f"{now:%H:%M:%S}  {step.kind:<8} Runs for {(now - step.started_at).total_seconds():.0f} s{usually}.")
 
 
 def wait(recovery: Recovery, *, say: Say, timeout: float) -> Recovery:
-    """Follow the steps until the recovery rests; say each line of their logs once.
+    """Follow the steps until the recovery rests; say each line of their logs once, and in a silence what still runs.
 
     Raises Unreachable when no worker takes a step, or when the time is over (the recovery goes on).
     """
     said: dict[int, int] = {}
-    until = time.monotonic() + timeout
+    heard = time.monotonic()
+    until, usual = heard + timeout, usual_steps(recovery.flow)
     while True:
         recovery.refresh_from_db()
         steps = list(recovery.steps.all())
-        for step in steps:
-            _say_news(step, said, say)
+        news = [_say_news(step, said, say) for step in steps]
         if _rests(recovery, steps):
             return recovery
+        if any(news):
+            heard = time.monotonic()
+        elif time.monotonic() - heard >= SILENCE_SECONDS:
+            _say_still_running(steps, usual, say)
+            heard = time.monotonic()
         _worker_is_there(steps)
         if time.monotonic() > until:
             raise Unreachable(

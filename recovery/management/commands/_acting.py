@@ -26,6 +26,7 @@ from recovery.workflow import by_hand, further
 from recovery.workflow.jobs_below import read_jobs_below
 from recovery.workflow.moves import state_label
 from recovery.workflow.selectors import open_recovery_of, recovery_or_404, rollback_refusal
+from recovery.workflow.usual import usual_look
 
 WAIT_SECONDS = 1800.0
 RECOVERY: Final = re.compile(r"[Rr]-[0-9]+")
@@ -35,6 +36,13 @@ def say(line: str) -> None:
     """Progress goes to stderr: stdout is the answer's."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
+
+
+def say_counting(flow: Flow) -> None:
+    """That Spark is asked what there is to say of rows, which takes a while, and how long it usually does."""
+    usual = usual_look(flow, "facts")
+    usually = f"; usually {usual.seconds:.0f} s" if usual else ""
+    say(f"Reading checkpoint, code and table of {flow.short}, and counting rows{usually}.")
 
 
 def flow_options(parser: ArgumentParser) -> None:

@@ -63,6 +63,7 @@ class Command(RepriseCommand):
         if options["positions"]:
             return self._look(flow, options)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
+        _acting.say_counting(flow)
         if options["strategy"] == _ways.ALL:
             opened = _acting.recovery_of(options, self.actor) or open_recovery_of(flow.pk)
             change = _acting.read_change({**options, "strategy": None}, patch)

@@ -55,6 +55,7 @@ class Command(RepriseCommand):
         refuse_votes(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         self._stop(flow, healthy=plan_now.fits_healthy(flow, options["strategy"], options["position"]))
+        _acting.say_counting(flow)
         recovery, plan = _acting.seal(flow, options, patch, by=self.actor)
         _acting.say(
             f"{recovery.label}: plan {plan.hash[:8]} sealed, {name_strategy(plan.contents.strategy)}."

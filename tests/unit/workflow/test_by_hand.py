@@ -4,11 +4,13 @@ import re
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import ChoicesChange
@@ -19,6 +21,7 @@ from recovery.models import AuditEntry, Flow, Pipeline, Recovery, Workspace
 from recovery.people.roles import Actor
 from recovery.planning import plan_now
 from recovery.workflow import broker, by_hand
+from recovery.workflow.usual import UsualDuration, UsualOf
 from tests import factories
 from tests.unit.workflow.rows import RESPONDER, flow, plan, recovery
 
@@ -217,3 +220,29 @@ def test_a_proof_that_does_not_hold_names_the_command_that_corrects_the_table(
     planned = re.search(r"bin/manage plan (\S+) --strategy (\S+)", last)
     assert (planned and planned.groups()) == (strategy and (row.label, strategy))
     assert f"execute {row.label}" in last
+
+
+@pytest.mark.parametrize("is_usual", [True, False], ids=["ran before", "never ran"])
+def test_a_step_that_says_nothing_for_a_while_is_said_to_run(
+    monkeypatch: pytest.MonkeyPatch, is_usual: bool
+) -> None:
+    row = recovery("running")
+    step = row.steps.create(kind="rerun", ordinal=1, state="running", idempotency_key="k")
+    step.started_at = timezone.now() - timedelta(seconds=40)
+    step.save()
+    usual = {"rerun": UsualDuration(30.4, 20, 40, 3, UsualOf.FLOW)} if is_usual else {}
+    monkeypatch.setattr(by_hand, "usual_steps", lambda flow: usual)
+    monkeypatch.setattr(by_hand, "SILENCE_SECONDS", 0)
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        row.steps.update(state="done")
+        Recovery.objects.update(state="succeeded")
+
+    by_hand.wait(row, say=say, timeout=5)
+    (line,) = said
+    _, kind, *_ = line.split()
+    assert kind == "rerun"
+    assert re.fullmatch("4[0-9]( 30)?", " ".join(re.findall(r"(\d+) s\b", line)))
+    assert ("30" in re.findall(r"(\d+) s\b", line)) is is_usual
