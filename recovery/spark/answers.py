@@ -99,6 +99,7 @@ def _describe_flow(spark: Any, flow: CodeFlow) -> Study:
         output_mode=flow.output_mode,
         varies=tuple(sorted({*explained.besides(flow.text), *by_order(flow.text), *facts_of_files})),
         watermarked=explained.has_watermark(flow.text),
+        is_row_per_key=None if flow.dedupe is None else explained.makes_row_per_key(flow.text),
         absent=flow.absent,
     )
 

@@ -174,7 +174,8 @@ class Study:
     plan shows, None: not known. `watermarked`: whether the code names a watermark; None: not known. `lacking`,
     `committed`: as was asked; None: not compared. `absent`: what the code
     asks for and does not find where it is studied: it takes a default, and a run may take another value. Secrets are
-    left out. `misfit`: of a file table by its path; None: none, or not looked at.
+    left out. `misfit`: of a file table by its path; None: none, or not looked at. `is_row_per_key`: whether each key
+    that its dropDuplicates lets through is one row at most; None: it has none.
     """
 
     operators: tuple[Text, ...] | None = None
@@ -206,6 +207,7 @@ class Study:
     committed: CommittedComparison | None = None
     absent: AbsentInputs = NOTHING_ABSENT
     misfit: TableMisfit | None = None
+    is_row_per_key: bool | None = None
 
 
 @dataclass(frozen=True)

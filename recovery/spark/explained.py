@@ -208,11 +208,22 @@ def computed_columns(text: str, columns: Sequence[str]) -> tuple[str, ...]:
 def dedupes_last(text: str) -> bool:
     """Does every row that one dropDuplicates lets through come out, and no other? Nothing but columns is changed after
     it."""
+    steps = _list_steps_after_dedupe(text)
+    return steps is not None and not steps - {"Project", "SubqueryAlias"}
+
+
+def makes_row_per_key(text: str) -> bool:
+    """Does every row that one dropDuplicates lets through come out once at most, and no other?"""
+    steps = _list_steps_after_dedupe(text)
+    return steps is not None and not steps - _ONE_FOR_ONE - {"Filter"}
+
+
+def _list_steps_after_dedupe(text: str) -> set[str] | None:
+    """Kinds of steps; None where there is not exactly one dropDuplicates."""
     nodes = [
         node_of(line) for line in section(text, "Analyzed Logical Plan")[1:]
     ]  # the first one names the columns
-    at = nodes.index("Deduplicate") if nodes.count("Deduplicate") == 1 else None
-    return at is not None and not set(nodes[:at]) - {"Project", "SubqueryAlias"}
+    return set(nodes[: nodes.index("Deduplicate")]) if nodes.count("Deduplicate") == 1 else None
 
 
 def has_watermark(text: str) -> bool:

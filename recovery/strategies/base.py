@@ -87,6 +87,7 @@ class CodeFacts:
     groups: GroupRows = GroupRows.UNKNOWN
     varies: tuple[str, ...] | None = None  # by what its state may differ from run to run; None: not known
     watermarked: bool | None = None  # whether it names a watermark; None: not known
+    is_row_per_key: bool | None = None  # each key of its dropDuplicates is at most one row; None: not known
     absent: AbsentInputs = NOTHING_ABSENT  # what it asks for in vain where it is studied
     misfit: TableMisfit | None = (
         None  # how it writes other files than the table has; None: not so, or not known

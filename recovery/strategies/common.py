@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recovery.checkpoints.report import CheckpointReport, Severity
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount, joint_bound
 from recovery.contracts.criteria import Criterion
@@ -218,20 +219,30 @@ def count_known_keys(facts: Facts) -> int | None:
     return operators[0].rows if held is None else held
 
 
-def knows_every_key(facts: Facts) -> bool:
+def knows_every_key(facts: Facts, code: CodeFacts) -> bool:
     """Whether the state of a dropDuplicates may hold the key of each row of the table, so that none is written again.
-    It does not where it began empty behind them. With a watermark it forgets keys whose repeats come too late."""
+    It does not where it began empty behind them. With a watermark it forgets keys whose repeats come too late. Where
+    `code` makes several rows of a key, or none, their numbers say nothing."""
     keys, table = count_known_keys(facts), facts.counts.table
-    return keys is None or table is None or keys >= table or bool(facts.checkpoint.closed_ms)
+    if keys is None or table is None or facts.checkpoint.closed_ms or code.is_row_per_key is False:
+        return True
+    return keys + _count_held_rows(facts) >= table
 
 
-def add_unknown_keys(facts: Facts, doubled: RowAmount, rows: Counts) -> RowAmount:
-    """With the waiting rows whose key the table holds and the state of a dropDuplicates may not: they pass it. `rows`:
-    of the code that will run."""
-    if knows_every_key(facts):
+def _count_held_rows(facts: Facts) -> int:
+    """Rows that the table may have of a batch that only it has finished: at most those that wait. Spark runs that batch
+    again, which puts their keys into the state, and writes none."""
+    is_held = reconcile_report(facts.checkpoint) is not facts.checkpoint
+    return (facts.counts.waiting or 0) if is_held else 0
+
+
+def add_unknown_keys(facts: Facts, doubled: RowAmount, code: CodeFacts, rows: Counts) -> RowAmount:
+    """With the waiting rows whose key the table holds and the state of a dropDuplicates may not: they pass it. `code`:
+    what will run, `rows`: what it yields."""
+    if knows_every_key(facts, code):
         return doubled
     keys, table = count_known_keys(facts), facts.counts.table
-    why = f"The state of dropDuplicates holds {keys:,} of {table:,} keys: a row that repeats another one passes."
+    why = f"dropDuplicates knows {keys:,} keys of the table's {table:,} rows: a row that repeats another one passes."
     waiting, fresh = rows.waiting, rows.fresh_waiting
     if doubled.rows is None or waiting is None or fresh is None:
         return codec.change(doubled, rows=None, bound=Bound.UNKNOWN, why=f"{doubled.why} {why}")

@@ -21,7 +21,9 @@ def judge(facts: Facts) -> Option:
     after, new_rows = _after(facts), _new_rows(facts)
     last, start, of = after.last_committed, _start(facts), sources.unit(facts)
     doubled = sinks.forecast_doubled(facts, start, f"No committed {of} is read again.")
-    doubled = _unless_inferred(facts, common.add_unknown_keys(_repaired(facts), doubled, facts.counts))
+    doubled = _unless_inferred(
+        facts, common.add_unknown_keys(_repaired(facts), doubled, facts.new_code, facts.counts)
+    )
     return Option(
         strategy=Strategy.REPAIR,
         title="repair",
@@ -184,7 +186,9 @@ def _new_rows(facts: Facts) -> int | None:
         return None
     if not facts.new_code.operators:
         return facts.counts.waiting if facts.new_code.operators is not None else None
-    if facts.new_code.operators != ("dedupe",) or not common.knows_every_key(_repaired(facts)):
+    if facts.new_code.operators != ("dedupe",) or not common.knows_every_key(
+        _repaired(facts), facts.new_code
+    ):
         return None
     return facts.counts.fresh_waiting
 

@@ -32,9 +32,10 @@ def judge(facts: Facts) -> Option:
     """The option, blocked or not. Its sources and rows are those of the old code."""
     reason, facts = blocked(facts), put_back(facts)
     last, new_rows = facts.checkpoint.last_committed, _new_rows(facts)
+    code = facts.old_code or facts.new_code
     start, of = _start(facts), sources.unit(facts)
     doubled = sinks.forecast_doubled(facts, start, f"No committed {of} is read again.")
-    doubled = common.add_unknown_keys(facts, doubled, facts.old_counts or Counts())
+    doubled = common.add_unknown_keys(facts, doubled, code, facts.old_counts or Counts())
     return Option(
         strategy=Strategy.REVERT,
         title="revert",
@@ -55,7 +56,7 @@ def judge(facts: Facts) -> Option:
             *facts.sink.findings,
             *sinks.findings(facts, start),
             *sources.findings(facts),
-            *find_unprovable_rows(facts, facts.old_code or facts.new_code),
+            *find_unprovable_rows(facts, code),
         ),
         steps=common.steps(True, common.rerun(facts)),
         criteria=common.criteria(
@@ -68,7 +69,7 @@ def judge(facts: Facts) -> Option:
                 facts.old_code.key if facts.old_code else (),
                 open_batch=sinks.find_open_batch(facts, start),
             ),
-            repeats=common.repeats_of(doubled, facts.old_code or facts.new_code),
+            repeats=common.repeats_of(doubled, code),
             new_rows=new_rows,
             code=facts.old_code,
         ),
@@ -93,7 +94,7 @@ def _new_rows(facts: Facts) -> int | None:
         return None  # sources were looked at as the new code reads them
     if not facts.old_code.operators:
         return facts.old_counts.waiting
-    if facts.old_code.operators != ("dedupe",) or not common.knows_every_key(facts):
+    if facts.old_code.operators != ("dedupe",) or not common.knows_every_key(facts, facts.old_code):
         return None
     return facts.old_counts.fresh_waiting
 

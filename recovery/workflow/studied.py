@@ -57,6 +57,7 @@ def code_facts(files: Mapping[str, str], answer: Study) -> CodeFacts:
         groups=GroupRows(answer.groups),
         varies=answer.varies,
         watermarked=answer.watermarked,
+        is_row_per_key=answer.is_row_per_key,
         absent=answer.absent,
         misfit=answer.misfit,
     )

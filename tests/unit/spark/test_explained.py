@@ -12,6 +12,7 @@ from recovery.spark.explained import (
     file_facts,
     has_watermark,
     keeps_key,
+    makes_row_per_key,
     operators,
     reads_by_file,
     relations,
@@ -188,6 +189,24 @@ def test_the_key_of_a_drop_duplicates_is_one_of_the_table_where_it_comes_out_as_
         "   +- Project [x#0 AS id#1, k#2]\n      +- StreamingRelation FileSource[/in], [x#0, k#2]\n"
     )
     assert keeps_key(text, ("id",)) is kept
+
+
+@pytest.mark.parametrize(
+    ("above", "is_one"),
+    [
+        ("Project [id#1]", True),
+        ("~Filter (id#1 > 1)", True),
+        ("~EventTimeWatermark at#3: timestamp, 1 hours", True),
+        ("~Union false, false", False),
+        ("~Generate explode(items#3), false, [item#9]", False),
+        ("~Deduplicate [k#2]", False),
+    ],
+)
+def test_a_key_that_is_let_through_is_one_row_unless_a_later_step_makes_more(
+    above: str, is_one: bool
+) -> None:
+    text = f"== Analyzed Logical Plan ==\nid: int, k: string\n{above}\n+- ~Deduplicate [id#1]\n"
+    assert makes_row_per_key(text) is is_one
 
 
 def test_a_missing_part_is_empty() -> None:

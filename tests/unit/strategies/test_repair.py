@@ -73,6 +73,13 @@ def test_a_row_of_a_key_that_the_state_does_not_hold_may_come_twice(
         assert f"{keys} keys" in forecast.state
 
 
+def test_the_rows_of_a_table_tell_nothing_of_keys_where_the_code_makes_several_of_one() -> None:
+    code, counts = replace(CODE, is_row_per_key=False), replace(COUNTS, fresh_waiting=None)
+    given = facts(checkpoint=keeping(5), old_code=code, old_counts=counts)
+    doubled = options(given)["revert"].forecast.doubled
+    assert (doubled.rows, doubled.bound) == (0, Bound.EXACT)
+
+
 def test_repair_is_recommended_before_any_reset_and_loses_doubles_and_rereads_nothing() -> None:
     found = options(damaged())
     option = found["repair"]

@@ -8,6 +8,7 @@ import pytest
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceEntry
 from recovery.contracts import codec
+from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
 from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.sinks.base import SinkReport
@@ -164,3 +165,11 @@ def test_continue_goes_on_after_a_batch_that_only_the_table_has_finished() -> No
     assert "The table holds batch 3 already, so the seed goes on after it." in option.forecast.reread.why
     assert "SINK_UNCOMMITTED_BATCH" in [f.code for f in option.findings]
     assert "from batch 3" in option.steps[2].says
+
+
+def test_the_state_lacks_the_keys_of_a_batch_that_only_the_table_has_finished_until_it_is_run_again() -> None:
+    half = replace(half_done(), state_operators=keeping(5).state_operators)
+    counts = Counts(table=12, processed=12, waiting=8, everything=20, fresh_waiting=7)
+    given = facts(checkpoint=half, sink=SinkReport("files", "/w", 3, 0, {}), old_counts=counts)
+    forecast = options(given)["revert"].forecast
+    assert (forecast.doubled.rows, forecast.doubled.bound, forecast.new_rows) == (0, Bound.EXACT, 7)
