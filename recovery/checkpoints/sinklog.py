@@ -70,14 +70,17 @@ def read_sink_log(table: Store) -> SinkLog:
 
 
 def began_after(table: Store, moment_ms: int) -> bool:
-    """Whether the log of a table began after a moment, in ms since 1970: its entry of batch 0 is there, and was written
-    later. False too where that entry was compacted away. Raises OSError."""
+    """Whether the log of a table began after a moment, in ms since 1970: its entry of batch 0 was written later or,
+    where that was compacted away, each file that it names. False where that is not known. Raises OSError."""
     if not table.is_dir(FOLDER):
         return False
     first = next(
         (e for e in table.entries(FOLDER, MAX_FILES) if filelog.parse_name(e.name) == (0, False)), None
     )
-    return first is not None and first.mtime_ms is not None and first.mtime_ms > moment_ms
+    if first is not None:
+        return first.mtime_ms is not None and first.mtime_ms > moment_ms
+    log = read_sink_log(table)
+    return bool(log.files) and not log.findings and min(file.mtime_ms for file in log.files) > moment_ms
 
 
 def read_log_head(table: Store) -> SinkLog:

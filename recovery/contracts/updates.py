@@ -76,7 +76,7 @@ class FileBatches(Value):
     last_input: str = ""
     """Digest of the input of the last."""
     began_table: Flag = False
-    """Whether its first began the table's log, so that nothing of before is in the table. Of plain streams alone."""
+    """Whether they began the table's log, so that nothing of before is in the table. Of plain streams alone."""
 
 
 class QueryBatches(Value):

@@ -23,7 +23,7 @@ TABLE_FLOWS: Final = frozenset({"COMPLETE", "SNAPSHOT", "SNAPSHOT_CHANGE", "MATE
 EMPTIED: Final = "x_reprise_emptied"
 """The event in which our server says which datasets an update emptied at set-up; other services have no word for it."""
 NEW_TABLE: Final = "x_reprise_new_table"
-"""In the details of the first batch of a plain stream: that it began the log of its file table."""
+"""In the details of the first batch that is kept of a plain stream's run: that the run began the log of its table."""
 
 SOME_FILES: Final = "some files"
 """In place of a digest of a batch's input where that was files: which ones is not known."""

@@ -142,7 +142,7 @@ class StreamsClient(PipelinesClient):
         name, key = snapshot.pipeline.name, snapshot.pipeline.pipeline_id
         adopted_ms = snapshot.stream.adopted_at.timestamp() * 1000
         with self._reading():
-            began = {t.update_id for t in told if t.run and t.created_ms > adopted_ms and began_table(t.run)}
+            began = {t.update_id for t in told if t.created_ms > adopted_ms and began_table(t)}
         found = [
             event
             for one in reversed(told)

@@ -12,8 +12,8 @@ from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
 from recovery.checkpoints.uris import decode_uri, spell_place, strip_file_scheme
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import SeenRun
-from recovery.eventlogs.values import Run
 from recovery.streams.places import leave_out_other_checkpoints
+from recovery.streams.updates import ENDED, StreamUpdate
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
 LOOKED_AT: Final = 2_000
@@ -81,11 +81,15 @@ def _sink_place(batch: Mapping[str, object]) -> str:
     return strip_file_scheme(named[1].rstrip("/")) if named and "`" not in named[1] else ""
 
 
-def began_table(run: Run) -> bool:
-    """Whether a run's batch 0 began the log of the file table that it writes, so that nothing of an earlier query is in
-    it. False where that is not known. Asks the storage."""
+def began_table(update: StreamUpdate) -> bool:
+    """Whether a run that is over began with batch 0, and with it the log of the file table that it wrote, so that
+    nothing of an earlier query is in it. False where that is not known. Asks the storage."""
+    run = update.run
+    if run is None or update.state not in ENDED:
+        return False
     place = _sink_place(run.batches[-1]) if run.batches else ""
-    if "/" not in place or all(batch.get("batchId") != 0 for batch in run.batches):
+    # of a long run only the newest batches are kept
+    if "/" not in place or run.last_batch is None or run.batches_in_all <= run.last_batch:
         return False
     try:
         with reaching(place):

@@ -115,7 +115,7 @@ ENDED: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELED": "was c
 def events_of(
     told: StreamUpdate, *, pipeline_id: str, flow: str, dataset: str, began_table: bool = False
 ) -> list[dict[str, Any]]:
-    """The events of an update, oldest first. `began_table`: its batch 0 began the log of a file table."""
+    """The events of an update, oldest first. `began_table`: it began the log of a file table."""
     origin = {"pipeline_id": pipeline_id, "update_id": told.update_id}
     of_flow = {**origin, "flow_name": flow}
     found = [
@@ -134,7 +134,7 @@ def events_of(
     for number, body in enumerate(batches, start=3):
         at = batch_ms(body) or told.created_ms
         details: dict[str, Any] = {"progress_json": dict(body)}
-        if began_table and body.get("batchId") == 0:
+        if began_table and body is batches[0]:
             details[api_events.NEW_TABLE] = True
         found.append(_event(told, number, "stream_progress", at, of_flow, details, _batch_message(body)))
     if told.state not in STATUSES or told.state == "RUNNING":

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from recovery.checkpoints.sinklog import began_after
+from recovery.checkpoints.storage import Store
 from recovery.models import Flow, Stream
 from recovery.people.roles import Role
 from recovery.pipelines.inventory import refresh
-from tests.checkpoint_builder import Built, put, sink_log
+from tests.checkpoint_builder import STARTED_MS, Built, put, sink_log
 from tests.unit.eventlogs import logs
 from tests.unit.people.run import run_json, token_of
 
@@ -21,13 +23,14 @@ BEFORE = datetime(2026, 11, 20, tzinfo=UTC).timestamp()
 """Before any run of the logs."""
 
 
+@pytest.mark.parametrize("batches", [3, 30], ids=["few batches", "more than are kept"])
 @pytest.mark.parametrize(
     ("is_moved", "state", "condition"),
     [(True, "ok", ""), (False, "failed", "SINK_PASSED_OVER")],
     ids=["table and checkpoint", "the checkpoint alone"],
 )
 def test_a_stream_with_a_new_table_is_well_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_moved: bool, state: str, condition: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_moved: bool, state: str, condition: str, batches: int
 ) -> None:
     root, table, events = (tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events"))
     events.mkdir(parents=True)
@@ -41,15 +44,24 @@ def test_a_stream_with_a_new_table_is_well_again(
 
     if is_moved:
         shutil.rmtree(table)
-        _write_table(table, datetime.now(UTC).timestamp())
+        now = datetime.now(UTC).timestamp()
+        _write_table(table, now, batches, planned_ms=int(now * 1000))
     shutil.rmtree(root)
     query = str(uuid.uuid4())
     Built(root, query_id=query).write()
-    _write_run(events / "local-2", table, query, str(uuid.uuid4()))
+    _write_run(events / "local-2", table, query, str(uuid.uuid4()), batches)
     pipeline = Stream.objects.get().pipeline
     refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
     flow = Flow.objects.get()
     assert (flow.state, flow.condition or "") == (state, condition)
+
+
+@pytest.mark.parametrize(("moment", "began"), [(STARTED_MS - 1, True), (STARTED_MS, False)])
+def test_a_log_whose_first_entry_was_compacted_away_began_with_its_oldest_file(
+    tmp_path: Path, moment: int, began: bool
+) -> None:
+    sink_log(tmp_path, 29, kept_from=29)
+    assert began_after(Store.open(str(tmp_path)), moment) is began
 
 
 def _begin_again(root: Path) -> None:
@@ -64,17 +76,24 @@ def _begin_again(root: Path) -> None:
         put(offsets, later)
 
 
-def _write_table(table: Path, written: float) -> None:
-    sink_log(table, 2)
-    for entry in (table / "_spark_metadata").iterdir():
+def _write_table(table: Path, written: float, batches: int = 3, *, planned_ms: int = STARTED_MS) -> None:
+    """Of entries that were compacted only the compacted ones are there. `planned_ms`: of its first batch."""
+    sink_log(table, batches - 1, kept_from=batches // 10 * 10)
+    for entry in (table / "_spark_metadata").glob("[0-9]*"):
+        later = re.sub(
+            r'(?<="modificationTime":)\d+',
+            lambda at: str(int(at[0]) - STARTED_MS + planned_ms),
+            entry.read_text(),
+        )
+        put(entry, later)
         os.utime(entry, (written, written))
 
 
-def _write_run(log: Path, table: Path, query: str, run: str) -> None:
+def _write_run(log: Path, table: Path, query: str, run: str, batches: int = 3) -> None:
     told = [
         *logs.started(log.name),
         logs.query_started(query, run),
-        *(logs.progress(batch, query=query, run=run) for batch in range(3)),
+        *(logs.progress(batch, query=query, run=run) for batch in range(batches)),
         logs.terminated(None, query=query, run=run),
         logs.ended(),
     ]
