@@ -104,7 +104,8 @@ def run_changed(python: Path, refs: list[str]) -> int:
     unit, running, smoke, [left_out] = (line.split() for line in printed.splitlines())
     parts = []
     if unit:
-        parts.append(replace(lanes.UNIT_SQLITE, arguments=(*unit, *lanes.EVERY_DAY, *lanes.UNIT_WORKERS)))
+        arguments = (*unit, *lanes.EVERY_DAY, *lanes.UNIT_WORKERS)
+        parts.append(replace(lanes.UNIT_SQLITE, name="nearest unit tests, SQLite", arguments=arguments))
     if running:
         parts.append(replace(lanes.INSTANCE, arguments=(*running, *lanes.EVERY_DAY, *lanes.RUNNING_WORKERS)))
     if smoke:

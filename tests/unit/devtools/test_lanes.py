@@ -137,6 +137,18 @@ def test_a_proof_that_is_not_there_is_refused() -> None:
         tools.refuse_unknown_proofs(["nothing"])
 
 
+def test_a_run_of_the_nearest_tests_keeps_the_seconds_of_the_whole_lane(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[lanes.Part] = []
+    chosen = subprocess.CompletedProcess((), 0, stdout="tests/unit/devtools\n\n\n0\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: chosen)
+    monkeypatch.setattr(lanes, "run_parts", lambda _, parts: asked.extend(parts) or [])
+
+    tools.run_changed(Path(sys.executable), [])
+    assert [part.name for part in asked] != [lanes.UNIT_SQLITE.name]
+
+
 def lay_out_part(folder: Path, patch: pytest.MonkeyPatch, module: str, timeout: float = 60) -> lanes.Part:
     """A part of one module of its own."""
     patch.setattr(lanes, "SECONDS_FOLDER", folder / "seconds")
