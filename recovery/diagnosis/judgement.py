@@ -452,7 +452,7 @@ def _judge_concurrent_write(judged: Judgement, evidence: FailureEvidence) -> Non
         judged.damaged = f"offsets/{report.last_committed}"
         judged.advice = [
             Advice(
-                f"Rebuild offsets/{report.last_committed} from progress events, or continue with a seeded checkpoint."
+                f"Choose repair, which rebuilds offsets/{report.last_committed}, or put the file back from a backup."
             ),
             Advice(
                 "Before either, check the table: the batch before it may have been written a second time."

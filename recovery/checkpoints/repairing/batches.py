@@ -91,8 +91,8 @@ def _newest_entry(work: RepairWork, key: str, reached: str | None, batch: int) -
     stood = formats.log_offset(reached)
     if newest is None or (reached is not None and stood is None) or newest - (stood or 0) > 1:
         raise CannotRepair(
-            f"The sink may hold batch {batch}, and what it spans is not known. Give the batch's offsets from its "
-            "progress events, or name the table."
+            f"The sink may hold batch {batch}, and what it spans is not known. Put offsets/{batch} back from "
+            "a backup, or name the table."
         )
     return json.dumps({"logOffset": newest}, separators=(",", ":"))
 
