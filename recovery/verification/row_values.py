@@ -40,12 +40,12 @@ def judge_values(measure: Measure, measured: Measured) -> CriterionFinding | Non
 
 
 def _judge_differing(values: RowValues, measured: Measured) -> CriterionFinding:
-    which = f" in {', '.join(values.differing)}" if values.differing else ""
-    has = "has" if values.rows == 1 else "have"
-    says = (
-        f"{plural(values.rows or 0, 'new row')} {has} other values{which} than the code yields: other code or settings "
-        "wrote them, or they were changed"
-    )
+    rows, is_alone = plural(values.rows or 0, "new row"), values.rows == 1
+    if values.differing:
+        which = f"{'has' if is_alone else 'have'} other values in {', '.join(values.differing)} than the code yields"
+    else:
+        which = f"{'is' if is_alone else 'are'} not as the code yields them, or there more often"
+    says = f"{rows} {which}: other code or settings wrote them, or they were changed"
     if not values.rests_on_more:
         return CriterionFinding(measured, False, f"{says}.")
     more = (
