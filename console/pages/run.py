@@ -160,8 +160,8 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
     if asked is not None:
         rows, usual = running.mark_waiting(rows), {}
     by_others = stuck is not None and skipping.is_started_by_others(page.recovery)
-    no_way_back = by_others and refusal is not None and refusal.kind == "final"
-    no_skip = skipping.refusal(page.recovery, no_way_back=no_way_back) if stuck is not None else None
+    no_way_back = by_others and skipping.bars_way_back(refusal)
+    no_skip = skipping.find_refusal(page.recovery, no_way_back=no_way_back) if stuck is not None else None
     context = {
         **build_frame(page, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
         "steps": rows,
@@ -254,7 +254,7 @@ def _verification(page: RecoveryPage) -> dict[str, object]:
     return {
         **build_frame(page, "verify"),
         "verdict": verdict,
-        "ladder": ways(verdict, refused.says if refused else None, skipping.refusal(page.recovery))
+        "ladder": ways(verdict, refused.says if refused else None, skipping.find_refusal(page.recovery))
         if stands_still
         else [],
         "measure_again": way is not None,
@@ -333,7 +333,7 @@ def skip_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse
         "reason": reason,
         "step": running.offer_skip(at),
         "back": reverse(page.current, args=[page.pk]),
-        "why_not": skipping.refusal(page.recovery) or may_run(page, page.plan),
+        "why_not": skipping.find_refusal(page.recovery) or may_run(page, page.plan),
     }
     return render_page(request, "run/skip.html", context, refusal=refusal)
 

@@ -8,7 +8,7 @@ from console.pages.action_bars import may_run, ways_to_permission
 from console.pages.base import may_why
 from console.pages.recovery_page import RecoveryPage
 from console.presenters import verifying
-from console.presenters.running import PersonAsked, is_given_up, name_skip
+from console.presenters.running import PersonAsked, is_barred_by_run, is_given_up, name_skip
 from console.presenters.wizard import ActionBar, Link, Primary
 from recovery.approvals import selectors
 from recovery.contracts.names import Strategy
@@ -49,7 +49,7 @@ def run_bar(
     if state == "needs_attention" and stuck is not None:
         if by_others and refusal is None:
             return _back_bar(page)
-        if by_others and refusal is not None and refusal.kind == "running":
+        if by_others and is_barred_by_run(refusal):
             return _stop_others_bar(page)
         return _stuck_bar(page, stuck, refusal, no_skip)
     if state == "unproven":
@@ -165,7 +165,7 @@ def resume_beside(page: RecoveryPage, stuck: Step) -> SecondaryResume | None:
 
 def _end_without(page: RecoveryPage) -> tuple[Link, ...]:
     """The way out of a proof that does not hold."""
-    if skipping.refusal(page.recovery) or may_run(page, page.plan):
+    if skipping.find_refusal(page.recovery) or may_run(page, page.plan):
         return ()
     return (Link(reverse("skip", args=[page.pk]), "End without proof"),)
 

@@ -396,6 +396,11 @@ def says_rollback(recovery: Any) -> str:
     return f"{back} the new checkpoint version away and writes the old source back. Ends this recovery."
 
 
+def is_barred_by_run(refusal: RollbackRefusal | None) -> bool:
+    """Whether a rollback is refused only as long as the stream or an update runs."""
+    return refusal is not None and refusal.kind == "running"
+
+
 def run_ladder(
     recovery: Any, step: Any, refusal: RollbackRefusal | None, no_skip: str | None, *, by_others: bool = False
 ) -> list[AdviceRung]:
@@ -406,7 +411,7 @@ def run_ladder(
     gives_up, goes_back = is_given_up(step.kind, no_skip), by_others and refusal is None
     if goes_back:
         rungs.append(_back_rung(recovery, first=True))
-    if by_others and refusal is not None and refusal.kind == "running":
+    if by_others and is_barred_by_run(refusal):
         says = "It runs outside this recovery. Once it has ended, what it committed decides what is possible."
         rungs.append(AdviceRung("Stop the stream", says, ("Recommended",), first=True, code="stop-others"))
     if by_others:

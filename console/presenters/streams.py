@@ -67,7 +67,7 @@ def stream_facts(preview: Preview, now: datetime) -> tuple[list[Fact], list[Fact
     ended = None if ended_ms is None else datetime.fromtimestamp(ended_ms / 1000, UTC)
     age = f"{words.format_clock(ended, now)}, {words.format_ago(ended, now)}" if ended else ""
     sources = [f"{s.kind}: {labels.describe_progress(s)}" for s in report.sources]
-    named = ("the event log names it too", "in-event-log") if preview.logs.newest else ("", "")
+    named = ("the event log names it too", "in-event-log") if preview.logs.newest_run else ("", "")
     first = [
         Fact("Query id", report.query_id or "not known", *named),
         Fact("Last batch", _batch_text(report.last_committed, "committed"), age),
@@ -144,9 +144,9 @@ def _sink_words(facts: SinkFacts) -> str:
 def _log_words(logs: LogFacts) -> str:
     if logs.problem is not None:
         return logs.problem.sentence
-    if logs.newest is not None:
-        newest = logs.newest
-        count = words.format_count(logs.applications, "application")
+    if logs.newest_run is not None:
+        newest = logs.newest_run
+        count = words.format_count(logs.application_count, "application")
         return f"`{logs.folder}`: {count} with this query id, newest `{newest.app.app_id}`, Spark {newest.app.version}."
     if logs.folder:
         return f"`{logs.folder}`: no application with this query id yet."

@@ -160,7 +160,7 @@ class Rules:
 
     def _is_of_a_person(self, path: str) -> bool:
         """Settings and keys of a person: `~/.ssh`, `~/.aws` and all else whose name begins with a dot."""
-        return bool(self.homes) and path.startswith(_prefix(self.homes, "."))
+        return bool(self.homes) and path.startswith(_list_prefixes(self.homes, "."))
 
 
 class Breaker(Protocol):
@@ -457,11 +457,11 @@ def _is_below(path: str, root: str) -> bool:
 
 def _is_below_any(path: str, roots: tuple[str, ...]) -> bool:
     """`_is_below` of each of them at once: every file of a checkpoint is asked for against dozens of folders."""
-    return bool(roots) and f"{path}/".startswith(_prefix(roots))
+    return bool(roots) and f"{path}/".startswith(_list_prefixes(roots))
 
 
 @lru_cache(maxsize=256)
-def _prefix(roots: tuple[str, ...], then: str = "") -> tuple[str, ...]:
+def _list_prefixes(roots: tuple[str, ...], then: str = "") -> tuple[str, ...]:
     return tuple(f"{root.rstrip('/')}/{then}" for root in roots)
 
 

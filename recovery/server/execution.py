@@ -508,7 +508,9 @@ class Execution(threading.Thread):
 def record_outcome(update: Update, state: str, failure: Failure | None) -> None:
     """Event, state and the pipeline's health, all of it or nothing. An update that someone has stopped is canceled, not
     cut off: it would be started again. Raises DatabaseError."""
-    if failure and failure.lost_spark and Update.objects.filter(id=update.id, stop_requested=True).exists():
+    # locked, so that a stop which is asked for at this moment comes before or after
+    held = Update.objects.select_for_update().filter(id=update.id).first()
+    if failure and failure.lost_spark and held is not None and held.stop_requested:
         state, failure = "CANCELED", None
     record_state(update.pipeline, update.id, state, failure=failure)
     Update.objects.filter(id=update.id).update(state=state, ended_ms=events.now_ms())

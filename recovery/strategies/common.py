@@ -199,6 +199,12 @@ def has_useless_state(facts: Facts) -> bool:
     return has_damaged_state(facts) or other_code(facts)
 
 
+def keeps_same_state(facts: Facts) -> bool:
+    """Whether the code has the steps that the checkpoint holds state for, and that state may be of use to it."""
+    steps = tuple(o.name for o in facts.checkpoint.state_operators)
+    return facts.new_code.operators == steps and not has_useless_state(facts)
+
+
 WHOLE_STATE: Final = frozenset(("STATE_IDS_MISSING", "STATE_NEWER_FORMAT", "STATE_PROVIDER_DIFFERS"))
 """Blockers over state that is whole: a setting, another release or a mended commit file makes it load again."""
 
@@ -234,6 +240,12 @@ def _count_held_rows(facts: Facts) -> int:
     again, which puts their keys into the state, and writes none."""
     is_held = reconcile_report(facts.checkpoint) is not facts.checkpoint
     return (facts.counts.waiting or 0) if is_held else 0
+
+
+def count_fresh_rows(facts: Facts, code: CodeFacts, rows: Counts) -> int | None:
+    """Rows that a dropDuplicates which keeps its state writes of those that wait; None: the code keeps other state, or
+    not every key is known. `rows`: what the code yields."""
+    return rows.fresh_waiting if code.operators == ("dedupe",) and knows_every_key(facts, code) else None
 
 
 def add_unknown_keys(facts: Facts, doubled: RowAmount, code: CodeFacts, rows: Counts) -> RowAmount:

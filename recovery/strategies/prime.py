@@ -81,9 +81,7 @@ def _pointless(facts: Facts) -> Blocker | None:
     if not operators:
         says = "The code keeps no state, so there is none to begin with: choose continue."
         return Blocker(code=BlockerCode.CODE_KEEPS_NO_STATE, says=says)
-    if operators == tuple(o.name for o in facts.checkpoint.state_operators) and not common.has_useless_state(
-        facts
-    ):
+    if common.keeps_same_state(facts):
         return Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code has the {common.names(operators)} step that the checkpoint holds state for, and is not "

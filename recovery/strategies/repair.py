@@ -22,7 +22,7 @@ def judge(facts: Facts) -> Option:
     last, start, of = after.last_committed, _start(facts), sources.unit(facts)
     doubled = sinks.forecast_doubled(facts, start, f"No committed {of} is read again.")
     doubled = _unless_inferred(
-        facts, common.add_unknown_keys(_repaired(facts), doubled, facts.new_code, facts.counts)
+        facts, common.add_unknown_keys(_after_repair(facts), doubled, facts.new_code, facts.counts)
     )
     return Option(
         strategy=Strategy.REPAIR,
@@ -85,7 +85,7 @@ def _forecast(facts: Facts, doubled: RowAmount) -> Forecast:
         reread=sources.again(facts, "Reading goes on where the last committed batch ended."),
         new_rows=new_rows,
         table_after=common.table_after(facts, new_rows),
-        state=f"Kept: {common.state_keys(_repaired(facts))}",
+        state=f"Kept: {common.state_keys(_after_repair(facts))}",
         seconds=common.seconds(facts, 2, more=1.0),
     )
 
@@ -186,14 +186,10 @@ def _new_rows(facts: Facts) -> int | None:
         return None
     if not facts.new_code.operators:
         return facts.counts.waiting if facts.new_code.operators is not None else None
-    if facts.new_code.operators != ("dedupe",) or not common.knows_every_key(
-        _repaired(facts), facts.new_code
-    ):
-        return None
-    return facts.counts.fresh_waiting
+    return common.count_fresh_rows(_after_repair(facts), facts.new_code, facts.counts)
 
 
-def _repaired(facts: Facts) -> Facts:
+def _after_repair(facts: Facts) -> Facts:
     return replace(facts, checkpoint=_after(facts))
 
 

@@ -94,9 +94,7 @@ def _new_rows(facts: Facts) -> int | None:
         return None  # sources were looked at as the new code reads them
     if not facts.old_code.operators:
         return facts.old_counts.waiting
-    if facts.old_code.operators != ("dedupe",) or not common.knows_every_key(facts, facts.old_code):
-        return None
-    return facts.old_counts.fresh_waiting
+    return common.count_fresh_rows(facts, facts.old_code, facts.old_counts)
 
 
 def blocked(facts: Facts) -> Blocker | None:

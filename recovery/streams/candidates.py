@@ -197,7 +197,7 @@ def _candidate(
 ) -> StreamCandidate:
     standing = found.standing
     query_id, pipeline = standing.query_id, listed.pipelines.get(real, "")
-    seen, folder = _newest(index, folders, query_id, found.place)
+    seen, folder = _find_newest_run(index, folders, query_id, found.place)
     named = seen.run.checkpoint if seen else ""
     names_it = bool(named) and is_same_place(named, found.place)
     skip = SkipReason.NONE
@@ -216,7 +216,7 @@ def _candidate(
 def _unmatched(
     query_id: str, index: tailing.LogIndex, folders: Sequence[str], listed: ListedStreams
 ) -> Unmatched:
-    seen, folder = _newest(index, folders, query_id)
+    seen, folder = _find_newest_run(index, folders, query_id)
     skip = SkipReason.ADOPTED if query_id in listed.places else SkipReason.NO_CHECKPOINT
     name, application = (seen.run.name, seen.app.app_id) if seen else ("", "")
     return Unmatched(query_id, name, _state(seen), application, folder, skip)
@@ -232,7 +232,7 @@ def _limit_adoptions(found: Iterable[StreamCandidate], most: int) -> Iterator[St
         yield replace(candidate, skip=SkipReason.OVER_LIMIT) if is_over else candidate
 
 
-def _newest(
+def _find_newest_run(
     index: tailing.LogIndex, folders: Sequence[str], query_id: str, checkpoint: str = ""
 ) -> tuple[SeenRun | None, str]:
     """The newest run of a query, and the folder of its log. One that names another checkpoint is taken only where no

@@ -5,7 +5,6 @@ and stops is the commands that an admin wrote down, or a person. A poll takes wh
 know, asks the running command as well (`is_exact`).
 """
 
-import itertools
 import re
 import uuid
 from collections import defaultdict
@@ -21,7 +20,6 @@ from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import EarlyEnd, SeenRun
-from recovery.eventlogs.times import moment_of
 from recovery.eventlogs.values import RunState, is_row_setting
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient
@@ -31,16 +29,14 @@ from recovery.pipelines.standstill import StandstillProof
 from recovery.streams import commands, files, noting, running, tailing
 from recovery.streams.places import CheckpointOwners
 from recovery.streams.settling import RequestedStart, StartOutcome, judge_start
-from recovery.streams.signs import SKEWED
-from recovery.streams.sinks import began_table
+from recovery.streams.sinks import list_table_beginnings
 from recovery.streams.standing import StreamProgress, read_progress
+from recovery.streams.started_runs import is_of_start, list_updates_of_other_runs, match_runs
 from recovery.streams.updates import (
     StreamStatus,
     StreamUpdate,
     alive_by_log,
     build_early_failure,
-    build_update,
-    build_update_since,
     events_of,
     find_standstill_doubt,
     is_growing,
@@ -51,8 +47,6 @@ from recovery.streams.updates import (
 LOOK_SECONDS: Final = 4.0
 PROOF_SECONDS: Final = 20.0
 """So long the logs are read before a standstill is proven: what they do not tell in time proves nothing."""
-EARLIER: Final = timedelta(seconds=30)
-"""The driver's clock is another one: a run may seem to have begun so long before it was asked for."""
 LOST: Final = timedelta(minutes=1)
 """A start command that nothing has begun to run for so long is not run any more."""
 CANNOT_RUN: Final = 126
@@ -140,9 +134,8 @@ class StreamsClient(PipelinesClient):
         flow = snapshot.pipeline.flows.first() if self._polled is None else None
         dataset = flow.dataset if flow else str(snapshot.pipeline.spec.get("x-reprise-dataset") or "")
         name, key = snapshot.pipeline.name, snapshot.pipeline.pipeline_id
-        adopted_ms = snapshot.stream.adopted_at.timestamp() * 1000
         with self._reading():
-            began = {t.update_id for t in told if t.created_ms > adopted_ms and began_table(t)}
+            began = list_table_beginnings(told, since=snapshot.stream.adopted_at)
         found = [
             event
             for one in reversed(told)
@@ -397,17 +390,17 @@ class StreamsClient(PipelinesClient):
         by_command = noted.alive if noted is not None else by_command
         alive = alive_by_log(seen, now) if by_command is None else by_command
         starts = list(stream.starts.order_by("-asked_at")[:STARTS])
-        claimed = _claimed(starts, seen)
+        claimed = match_runs(starts, seen)
         told = [
             # what the command answered before a start tells nothing of it
             self._update_of_start(s, claimed.get(s.pk), standing, None if _is_older(noted, s) else alive, now)
             for s in starts
         ]
-        told += _updates_of_other_runs(starts, claimed, seen, by_command, now)
+        told += list_updates_of_other_runs(starts, claimed, seen, by_command, now)
         told += [
             build_early_failure(end)
             for end in early_ends
-            if not any(_is_of_start(end, start) for start in starts)
+            if not any(is_of_start(end, start) for start in starts)
         ]
         if alive and not any(t.state in ACTIVE for t in told):
             since = starts[0].ended_at if starts and starts[0].ended_at else stream.running_since or now
@@ -532,74 +525,5 @@ def _begun(start: StreamStart) -> RequestedStart:
     )
 
 
-def _claimed(starts: list[StreamStart], seen: list[SeenRun]) -> dict[int, SeenRun]:
-    """The run that came of each start: the one that was noted, else the first that began since and is no other's."""
-    by_run = {s.run.run_id: s for s in seen}
-    found = {start.pk: by_run[start.run_id] for start in starts if start.run_id in by_run}
-    taken = {start.run_id for start in starts if start.run_id}
-    for start in sorted((s for s in starts if not s.ended and not s.is_look), key=lambda s: s.asked_at):
-        since = (start.asked_at - EARLIER).timestamp() * 1000
-        mine = [
-            s for s in seen if s.run.run_id not in taken and s.run.started_ms >= since and _is_after(s, start)
-        ]
-        if mine:
-            found[start.pk] = mine[0]
-            taken.add(mine[0].run.run_id)
-    return found
-
-
 def _is_older(noted: running.RunningAnswer | None, start: StreamStart) -> bool:
     return noted is not None and noted.at is not None and noted.at <= start.asked_at
-
-
-def _is_of_start(end: EarlyEnd, start: StreamStart) -> bool:
-    """Is this what came of a start, which tells how it ended itself?"""
-    began = moment_of(end.started_ms)
-    return start.asked_at - EARLIER <= began and (start.ended_at is None or began <= start.ended_at)
-
-
-def _updates_of_other_runs(
-    starts: Sequence[StreamStart],
-    claimed: Mapping[int, SeenRun],
-    seen: Sequence[SeenRun],
-    alive: bool | None,
-    now: datetime,
-) -> Iterator[StreamUpdate]:
-    """Of each run that came of no start, or that a start left going. `alive`: as in `build_update`."""
-    left = {
-        claimed[s.pk].run.run_id: _covered_until(s, starts)
-        for s in starts
-        if s.pk in claimed and _has_left_run(s, claimed[s.pk])
-    }
-    claimed_runs = {run.run.run_id for run in claimed.values()}
-    newest_open = next((run for run in reversed(seen) if run.run.state is RunState.RUNNING), None)
-    for run in seen:
-        # what runs is the newest one: an older one without an end was killed
-        sure = alive if alive is False or run is newest_open else None
-        if run.run.run_id in left:
-            yield build_update_since(run, now, left[run.run.run_id], alive=sure)
-        elif run.run.run_id not in claimed_runs:
-            yield build_update(run, now, alive=sure)
-
-
-def _has_left_run(start: StreamStart, seen: SeenRun) -> bool:
-    """Did a start that counts as completed leave its run going? Its later end is a run's own. A program that stops its
-    session leaves no end of its query: its application had ended by then, as far as clocks agree."""
-    if start.ended != "COMPLETED" or seen.run.state is RunState.ENDED:
-        return False
-    if seen.run.state is not RunState.LEFT or seen.run.ended_ms is None or start.ended_at is None:
-        return True
-    return seen.run.ended_ms > (start.ended_at + SKEWED).timestamp() * 1000
-
-
-def _covered_until(start: StreamStart, starts: Sequence[StreamStart]) -> datetime:
-    """When the last start that looked at this one's run was over: itself, or a look of its plan."""
-    later = sorted((s for s in starts if s.asked_at > start.asked_at), key=lambda s: s.asked_at)
-    looks = itertools.takewhile(lambda s: s.is_look, later)
-    return max(s.ended_at or s.asked_at for s in (start, *looks) if s.ended == "COMPLETED")
-
-
-def _is_after(seen: SeenRun, start: StreamStart) -> bool:
-    """Not a run that had ended before it was asked for."""
-    ended = seen.run.ended_ms
-    return ended is None or ended >= start.asked_at.timestamp() * 1000

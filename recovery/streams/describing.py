@@ -61,7 +61,7 @@ def preview_json(found: Preview) -> dict[str, object]:
     """What a checkpoint shows. `pipeline`: of the stream that has it already, null before it is adopted; `checkpoint`:
     as `inspect` prints it."""
     problems = {StreamNeed.SINK: found.sink.problem, StreamNeed.EVENT_LOG: found.logs.problem}
-    newest = found.logs.newest
+    newest = found.logs.newest_run
     return {
         "place": found.place,
         "pipeline": found.known.pipeline.pipeline_id if found.known else None,

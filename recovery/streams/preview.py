@@ -62,11 +62,11 @@ class LogFacts:
     problem: RepriseError | None = None
 
     @property
-    def applications(self) -> int:
+    def application_count(self) -> int:
         return len({run.log for run in self.seen})
 
     @property
-    def newest(self) -> SeenRun | None:
+    def newest_run(self) -> SeenRun | None:
         return self.seen[-1] if self.seen else None
 
 
@@ -119,7 +119,7 @@ def preview_stream(*, checkpoint: str, said: StreamDetails, by: Actor) -> Previe
         standing = read_progress(place)
         logs = _logs_of(report.query_id or "", said, known, workspace, by)
         sink = _sink_of(place, said, known, logs, report, by)
-    query_name = logs.newest.run.name if logs.newest else ""
+    query_name = logs.newest_run.run.name if logs.newest_run else ""
     name = known.pipeline.name if known else choose_name(query_name, place)
     return Preview(
         place=place,
@@ -222,6 +222,6 @@ def _sink_answer(facts: SinkFacts) -> NeedAnswer:
 def _log_answer(logs: LogFacts) -> NeedAnswer:
     if logs.problem is not None:
         return NeedAnswer.UNREADABLE
-    if logs.newest is not None:
+    if logs.newest_run is not None:
         return NeedAnswer.FOUND
     return NeedAnswer.SAID if logs.folder else NeedAnswer.MISSING

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from recovery.checkpoints import sinklog
@@ -81,9 +82,15 @@ def _sink_place(batch: Mapping[str, object]) -> str:
     return strip_file_scheme(named[1].rstrip("/")) if named and "`" not in named[1] else ""
 
 
-def began_table(update: StreamUpdate) -> bool:
+def list_table_beginnings(updates: Sequence[StreamUpdate], *, since: datetime) -> set[str]:
+    """Ids of those whose run was created later and began the log of the file table that it wrote. Asks the storage."""
+    since_ms = since.timestamp() * 1000
+    return {update.update_id for update in updates if update.created_ms > since_ms and _began_table(update)}
+
+
+def _began_table(update: StreamUpdate) -> bool:
     """Whether a run that is over began with batch 0, and with it the log of the file table that it wrote, so that
-    nothing of an earlier query is in it. False where that is not known. Asks the storage."""
+    nothing of an earlier query is in it. False where that is not known."""
     run = update.run
     if run is None or update.state not in ENDED:
         return False

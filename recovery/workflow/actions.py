@@ -312,7 +312,7 @@ def check_rollback(recovery: Recovery, refusal: str | None) -> None:
 
 def _rollback_refusal(recovery: Recovery) -> str | None:
     try:
-        refused = rollback.refusal(recovery)
+        refused = rollback.find_refusal(recovery)
     except RepriseError as failure:
         return failure.sentence
     return refused.says if refused else None

@@ -82,7 +82,7 @@ def _rollback_refusal(recovery: Recovery) -> str | None:
                 "Resume it."
             )
         if rollback.has_changed(recovery):
-            refused = rollback.refusal(recovery)
+            refused = rollback.find_refusal(recovery)
             return refused.says if refused else None
         if rerun is None or rerun.state != "done":
             return None

@@ -7,7 +7,7 @@ from recovery.people import visible
 from recovery.people.roles import Actor
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow.deployed import read_code
-from recovery.workflow.steps.rollback import RollbackRefusal, refusal
+from recovery.workflow.steps.rollback import RollbackRefusal, find_refusal
 
 
 def recovery_or_404(text: str | int, by: Actor) -> Recovery:
@@ -78,4 +78,4 @@ def source_files(recovery: Recovery) -> dict[str, str]:
 
 def rollback_refusal(recovery: Recovery) -> RollbackRefusal | None:
     """Why a rollback is not possible; None when it is. Raises RepriseError where API or storage do not answer."""
-    return refusal(recovery)
+    return find_refusal(recovery)

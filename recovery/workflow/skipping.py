@@ -14,6 +14,7 @@ from recovery.workflow import engine, joining, studies
 from recovery.workflow.moves import only_in, step_to
 from recovery.workflow.starting import may_go_on, stuck
 from recovery.workflow.steps import rollback
+from recovery.workflow.steps.rollback import RollbackRefusal
 from recovery.workflow.strangers import find_foreign_batches
 from recovery.workflow.transitions import SKIPS
 
@@ -57,7 +58,7 @@ def skip(recovery: Recovery, *, reason: str, by: Actor, no_way_back: bool) -> Sk
     return SkippedStep(step, f"Step {step.kind} skipped: {reason}", before, after)
 
 
-def refusal(recovery: Recovery, *, no_way_back: bool | None = None) -> str | None:
+def find_refusal(recovery: Recovery, *, no_way_back: bool | None = None) -> str | None:
     """Why the step at which it stands cannot be skipped, in one sentence; None when it can. Reads only.
 
     `no_way_back`: what `has_no_way_back` answered; None: it is asked."""
@@ -75,12 +76,14 @@ def has_no_way_back(recovery: Recovery) -> bool:
 
     While the stream runs that is open: once it is stopped, what it has committed decides."""
     try:
-        if not is_started_by_others(recovery):
-            return False
-        refused = rollback.refusal(recovery)
-        return refused is not None and refused.kind == "final"
+        return is_started_by_others(recovery) and bars_way_back(rollback.find_refusal(recovery))
     except RepriseError:
         return False
+
+
+def bars_way_back(refused: RollbackRefusal | None) -> bool:
+    """Whether a rollback that is refused so will stay refused."""
+    return refused is not None and refused.kind == "final"
 
 
 def is_started_by_others(recovery: Recovery) -> bool:

@@ -28,21 +28,25 @@ SECONDS = 300
 @dataclass(frozen=True)
 class RollbackRefusal:
     """Why a recovery cannot be rolled back, in one sentence. `kind`: `final`: it stays so; `running`: as long as its
-    stream or an update runs, then what that has committed decides; `unread`: API or storage do not answer."""
+    stream or an update runs, then what that has committed decides; `unclear`: a person has to look at the checkpoint
+    first; `unread`: API or storage do not answer."""
 
     says: str
-    kind: Literal["final", "running", "unread"] = "final"
+    kind: Literal["final", "running", "unclear", "unread"] = "final"
 
 
-def refusal(recovery: Recovery) -> RollbackRefusal | None:
+def find_refusal(recovery: Recovery) -> RollbackRefusal | None:
     """None where this recovery can be rolled back. Reads only. Raises RepriseError where something does not answer."""
-    flow = recovery.flow
+    flow, corrects = recovery.flow, _corrects_table(recovery)
+    seeded, unclear = (None, "") if corrects else _seeded(recovery)
+    if unclear and recovery.state != "rolled_back":
+        return RollbackRefusal(unclear, "unclear")
     if says := _find_nothing_to_undo(recovery):
         return RollbackRefusal(says)
     if find_active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
         runs = "The stream runs" if flow.pipeline.workspace.has_streams else "An update is running"
         return RollbackRefusal(f"{runs}. Stop it first.", "running")
-    says = _find_obstacle(recovery)
+    says = _find_committed_correction(recovery) if corrects else _find_obstacle(recovery, seeded)
     return None if says is None else RollbackRefusal(says)
 
 
@@ -53,20 +57,21 @@ def _find_nothing_to_undo(recovery: Recovery) -> str | None:
         if corrections.correction_of(recovery) is None and further.earlier_plan(recovery) is not None:
             return "This plan has changed no row. Give it up: then the plan before it is in force again."
         return None
-    if unclear := _seeded(recovery)[1]:
-        return unclear
     return None if has_changed(recovery) else "Nothing was changed that could be undone."
 
 
-def _find_obstacle(recovery: Recovery) -> str | None:
+def _find_committed_correction(recovery: Recovery) -> str | None:
+    """Why added or deleted rows cannot be taken back."""
+    corrected = corrections.correction_of(recovery)
+    return None if corrected is None else corrections.refusal(corrected)
+
+
+def _find_obstacle(recovery: Recovery, seeded: tuple[Step, SeedResult] | None) -> str | None:
     """What the recovery, or others after it, have done that cannot be taken back; while nothing runs."""
-    if _corrects_table(recovery):
-        corrected = corrections.correction_of(recovery)
-        return None if corrected is None else corrections.refusal(corrected)
     restored = _restored(recovery)
     if emptied := restoring.emptied_by(recovery):
         return restoring.refusal(emptied)
-    if (seeded := _seeded(recovery)[0]) is not None:
+    if seeded is not None:
         place = checkpoint_of(recovery.flow)
         if publishing.is_undone(place, recovery=recovery.label):
             # an attempt that died had come so far; table and source may be left to do
@@ -154,7 +159,7 @@ def run(context: Context) -> RollbackResult:
     if joint is not None and not has_changed(context.recovery):
         context.log("Nothing was changed for this flow, so there is nothing to undo.")
         return RollbackResult(checkpoint=False, files=())
-    if refused := refusal(context.recovery):
+    if refused := find_refusal(context.recovery):
         raise Refused(refused.says)
     if _corrects_table(context.recovery):
         return _put_table_back(context)
@@ -230,6 +235,6 @@ def _put_back(context: Context, copy: Mapping[str, bytes]) -> list[str]:
 
 def probe(step: Step) -> ProbeOutcome:
     """Rolled back when the seed's version is gone; running it again only finishes what is left."""
-    refused = refusal(step.recovery)
+    refused = find_refusal(step.recovery)
     says = refused.says if refused else "What is left to undo can still be undone."
     return ProbeOutcome("not_done", [saw(None, says)])

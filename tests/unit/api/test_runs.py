@@ -149,7 +149,7 @@ def test_what_was_changed_is_rolled_back_by_a_worker(
     assert (code, said["error"]["code"]) == (409, "wrong_state")
 
     Recovery.objects.update(state="needs_attention")
-    monkeypatch.setattr(rollback, "refusal", lambda row: None)
+    monkeypatch.setattr(rollback, "find_refusal", lambda row: None)
     monkeypatch.setattr(rollback, "has_changed", lambda row: True)
     code, shown = caller.call("POST", f"{at}/rollback", sent)
     assert (code, len(woken)) == (202, 1), shown

@@ -334,7 +334,7 @@ def test_a_rollback_that_died_after_the_checkpoint_was_back_finishes_the_source(
     run(row)
     place = changed(row, files)
     publishing.undo_publish(place, recovery=row.label, sink_head=2)  # and the worker died here
-    assert rollback.refusal(row) is None
+    assert rollback.find_refusal(row) is None
     assert rollback.run(roll_back(row)).files == (CODE,)
     assert files.files[CODE] == OLD.encode()
     assert inspect_checkpoint(place).version == 0

@@ -242,7 +242,7 @@ def test_a_step_that_says_nothing_for_a_while_is_said_to_run(
 
     by_hand.wait(row, say=say, timeout=5)
     (line,) = said
-    _, kind, *_ = line.split()
-    assert kind == "rerun"
-    assert re.fullmatch("4[0-9]( 30)?", " ".join(re.findall(r"(\d+) s\b", line)))
-    assert ("30" in re.findall(r"(\d+) s\b", line)) is is_usual
+    ran, *usually = map(int, re.findall(r"(\d+) s\b", line))
+    assert line.split()[1] == "rerun"
+    assert 40 <= ran < 50
+    assert usually == ([30] if is_usual else [])

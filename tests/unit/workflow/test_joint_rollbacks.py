@@ -40,7 +40,9 @@ def undoable(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What stands against the rollback of a recovery, by its label; nothing of none."""
     refusals: dict[str, str] = {}
     monkeypatch.setattr(
-        rollback, "refusal", lambda row: RollbackRefusal(says) if (says := refusals.get(row.label)) else None
+        rollback,
+        "find_refusal",
+        lambda row: RollbackRefusal(says) if (says := refusals.get(row.label)) else None,
     )
     monkeypatch.setattr(rollback, "_seeded", lambda row: (None, ""))
     return refusals
@@ -139,11 +141,11 @@ def test_code_that_has_run_is_not_undone_though_the_flow_did_not_take_the_update
     client = SimpleNamespace(get_pipeline=lambda pipeline_id: {})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rollback, "client_for", lambda workspace: client)
-        assert [rollback.refusal(one) for one in Recovery.objects.all()] == [None, None]
+        assert [rollback.find_refusal(one) for one in Recovery.objects.all()] == [None, None]
         Step.objects.filter(recovery=rows[0], kind="rerun").update(
             state="done", result=codec.to_read_json(kept)
         )
-        assert None not in [rollback.refusal(one) for one in Recovery.objects.all()]
+        assert None not in [rollback.find_refusal(one) for one in Recovery.objects.all()]
 
 
 def test_a_rollback_that_stands_goes_on_where_it_stood_and_nothing_else_resumes(

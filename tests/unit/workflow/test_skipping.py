@@ -68,6 +68,7 @@ def test_what_the_plan_rests_on_is_never_skipped(kind: str, state: str) -> None:
     [
         ("failed", RollbackRefusal("Batch 4 was committed since."), "unproven"),
         ("failed", RollbackRefusal("The stream runs.", "running"), "needs_attention"),
+        ("failed", RollbackRefusal("It is not clear.", "unclear"), "needs_attention"),
         ("failed", None, "needs_attention"),
         ("failed", Unreachable("The storage does not answer."), "needs_attention"),
         ("unknown", RollbackRefusal("Batch 4 was committed since."), "needs_attention"),
@@ -82,12 +83,12 @@ def test_a_rerun_that_failed_is_given_up_where_it_certainly_has_no_way_back(
             raise refusal
         return refusal
 
-    monkeypatch.setattr(rollback, "refusal", refuse)
+    monkeypatch.setattr(rollback, "find_refusal", refuse)
     monkeypatch.setattr(skipping, "find_foreign_batches", lambda *_: ForeignBatches(3, 4, is_seeded=True))
     row = standing_at("rerun", state, evidence=[{"proven": True, "says": "Seen."}])
     Workspace.objects.update(kind="streams")
     row = Recovery.objects.get(pk=row.pk)
-    assert (skipping.refusal(row) is None) is (ends == "unproven")
+    assert (skipping.find_refusal(row) is None) is (ends == "unproven")
     if ends == "unproven":
         skip(row)
     else:
@@ -184,7 +185,7 @@ def test_a_skip_without_a_reason_is_refused() -> None:
 def test_nothing_is_skipped_while_something_moves(change: Any, code: str) -> None:
     row = standing_at("verify")
     change(row)
-    why = skipping.refusal(Recovery.objects.get(pk=row.pk))
+    why = skipping.find_refusal(Recovery.objects.get(pk=row.pk))
     with refused(code) as refusal:
         skip(row)
     assert refusal.value.sentence == why
