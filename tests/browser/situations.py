@@ -9,6 +9,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -505,6 +506,7 @@ def _by_hand(root: Path, admin: Any) -> dict[str, str]:
     """Plain streams that a person starts: awaited, seen, started by others instead; and proven."""
     from django.utils import timezone
 
+    from recovery.models import Stream
     from recovery.streams.actions import StreamDetails, adopt_stream
     from tests import factories as f
     from tests.checkpoint_builder import Built
@@ -516,7 +518,30 @@ def _by_hand(root: Path, admin: Any) -> dict[str, str]:
 
     waits = _start_by_hand(adopt("refunds"), "WAITING_FOR_RESOURCES")
     seen = _start_by_hand(adopt("vouchers"), "RUNNING")
-    foreign = f.into(f.running(adopt("parcels").pipeline.flows.get(), "revert"), "needs_attention")
+    foreign, going = _take_over(adopt("parcels")), adopt("packages")
+    runs = _take_over(going)
+    Stream.objects.filter(pk=going.pk).update(
+        running=["true"], running_answer="running", running_asked_at=timezone.now() + timedelta(days=1)
+    )
+    proven = f.verified(adopt("invoices").pipeline.flows.get())
+    return {
+        "run-by-hand": f"/recoveries/{waits.pk}/run",
+        "run-by-hand-seen": f"/recoveries/{seen.pk}/run",
+        "run-by-hand-stranger": f"/recoveries/{foreign.pk}/run",
+        "run-by-hand-stranger-runs": f"/recoveries/{runs.pk}/run",
+        "verify-stream": f"/recoveries/{proven.pk}/verify",
+        "report-stream": f"/recoveries/{proven.pk}/report",
+        "flow-stream": f"/flows/{proven.flow_id}",
+    }
+
+
+def _take_over(stream: Any) -> Any:
+    """A recovery whose rerun has failed, since something else has started the stream."""
+    from django.utils import timezone
+
+    from tests import factories as f
+
+    foreign = f.into(f.running(stream.pipeline.flows.get(), "revert"), "needs_attention")
     foreign.steps.filter(kind="rerun").update(
         state="failed",
         ended_at=timezone.now(),
@@ -526,15 +551,7 @@ def _by_hand(root: Path, admin: Any) -> dict[str, str]:
         f"{foreign.label} back; if it can no longer be, end it without proof "
         f"(bin/manage skip {foreign.label} --reason …).",
     )
-    proven = f.verified(adopt("invoices").pipeline.flows.get())
-    return {
-        "run-by-hand": f"/recoveries/{waits.pk}/run",
-        "run-by-hand-seen": f"/recoveries/{seen.pk}/run",
-        "run-by-hand-stranger": f"/recoveries/{foreign.pk}/run",
-        "verify-stream": f"/recoveries/{proven.pk}/verify",
-        "report-stream": f"/recoveries/{proven.pk}/report",
-        "flow-stream": f"/flows/{proven.flow_id}",
-    }
+    return foreign
 
 
 def _start_by_hand(stream: Any, state: str) -> Any:
