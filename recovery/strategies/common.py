@@ -177,6 +177,20 @@ def unread_code(facts: Facts) -> Blocker | None:
     return None
 
 
+def find_unsettled_batch(facts: Facts, then: str) -> Blocker | None:
+    """That only the table has finished the planned batch; None where it has not. `then`: what to do once it is done."""
+    if reconcile_report(facts.checkpoint) is facts.checkpoint:
+        return None
+    do = "Put the old code back (revert)"
+    if has_damaged_state(facts):
+        do = "Put the lost state files back from a backup, start the stream"
+    says = (
+        f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. {do}, let it "
+        f"finish that batch, then {then}."
+    )
+    return Blocker(code=BlockerCode.BATCH_UNSETTLED, says=says)
+
+
 def damaged(report: CheckpointReport) -> Blocker:
     """That the checkpoint itself is damaged, of one with a finding that blocks."""
     says = f"The checkpoint itself is damaged: {report.blockers[0].says}"

@@ -9,7 +9,6 @@ from typing import Final
 
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
-from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import Strategy
@@ -92,12 +91,8 @@ def _pointless(facts: Facts) -> Blocker | None:
 
 def _unprepared(facts: Facts) -> Blocker | None:
     """Progress that is unclear, a start that was chosen, and no place to make the state."""
-    if reconcile_report(facts.checkpoint) is not facts.checkpoint:
-        return Blocker(
-            code=BlockerCode.BATCH_UNSETTLED,
-            says=f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put "
-            "the old code back (revert) and let it finish that batch, then begin with empty state.",
-        )
+    if unsettled := common.find_unsettled_batch(facts, "begin with empty state"):
+        return unsettled
     if any(starts.is_moved(s) for s in facts.sources if s.position.offset_json is not None):
         says = "prime keeps the positions of the checkpoint, and another start is chosen; choose reread for that."
         return Blocker(code=BlockerCode.START_NOT_TAKEN, says=says)

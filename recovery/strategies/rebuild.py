@@ -10,7 +10,6 @@ from typing import Final
 
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
-from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import Strategy
@@ -101,14 +100,10 @@ def not_repeatable(facts: Facts) -> Blocker | None:
     if not code.operators:
         says = "The code keeps no state, so there is none to rebuild: choose continue."
         return Blocker(code=BlockerCode.CODE_KEEPS_NO_STATE, says=says)
-    if reconcile_report(facts.checkpoint) is not facts.checkpoint:
-        return Blocker(
-            code=BlockerCode.BATCH_UNSETTLED,
-            says=f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put "
-            "the old code back (revert) and let it finish that batch, then rebuild.",
-        )
+    if unsettled := common.find_unsettled_batch(facts, "rebuild"):
+        return unsettled
     same = code.operators == tuple(o.name for o in facts.checkpoint.state_operators)
-    if same and not common.other_code(facts):
+    if same and not common.has_useless_state(facts):
         return Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code has the {common.names(code.operators)} step that the checkpoint holds state for, and is "

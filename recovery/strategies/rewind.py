@@ -10,7 +10,6 @@ from dataclasses import replace
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
-from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Bound, RowAmount, joint_bound
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import Strategy
@@ -99,12 +98,8 @@ def _pointless(facts: Facts) -> Blocker | None:
 
 def _unguided(facts: Facts) -> Blocker | None:
     """Progress that is unclear, or a start that no one chose."""
-    if reconcile_report(facts.checkpoint) is not facts.checkpoint:
-        return Blocker(
-            code=BlockerCode.BATCH_UNSETTLED,
-            says=f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put "
-            "the old code back (revert) and let it finish that batch, then go back.",
-        )
+    if unsettled := common.find_unsettled_batch(facts, "go back"):
+        return unsettled
     if not _has_start(facts):
         after = format_time(facts.checkpoint.closed_ms or 0)
         of = f"of the windows after {after}, the watermark," if _guarded(facts) else "behind the state"

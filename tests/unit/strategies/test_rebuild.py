@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.held import HeldState
-from recovery.checkpoints.report import StateOperator
+from recovery.checkpoints.report import Finding, Severity, StateOperator
 from recovery.contracts.amounts import Bound
 from recovery.contracts.diagnosis import Advice, Diagnosis
 from recovery.contracts.names import ChangeIntent
-from recovery.contracts.option import Option
+from recovery.contracts.option import BlockerCode, Option
 from recovery.contracts.readers import SourceReader
 from recovery.contracts.steps import SeedArgs
 from recovery.plans.accepted import costs_of
@@ -22,6 +22,7 @@ from recovery.strategies.recommending import recommended_strategy
 from recovery.verification.criteria import REQUIRED
 from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint, facts
 from tests.unit.strategies.streams import start
+from tests.unit.strategies.test_side_by_side import half_done
 
 T = 1_795_000_000_000
 SUM, JOIN = "stateStoreSave", "symmetricHashJoin"
@@ -250,3 +251,26 @@ def test_rows_that_repeats_make_are_not_counted_where_a_dropduplicates_before_th
         assert (doubled.rows, doubled.bound) == (None, Bound.UNKNOWN)
     else:
         assert (doubled.rows, doubled.bound) == (0, bound)
+
+
+def test_state_that_a_restart_cannot_load_is_built_again_under_the_same_code() -> None:
+    given = changed()
+    lost = Finding("STATE_FILE_MISSING", Severity.BLOCKER, "state/0/0/2.delta is missing.", "Put it back.")
+    report = replace(given.checkpoint, findings=(lost,))
+    assert judged(replace(given, checkpoint=report, old_code=given.new_code)).blocker is None
+
+
+@pytest.mark.parametrize(("damage", "is_revert_named"), [((), True), (("STATE_FILE_MISSING",), False)])
+def test_no_way_names_revert_for_a_batch_whose_state_cannot_be_loaded(
+    damage: tuple[str, ...], is_revert_named: bool
+) -> None:
+    given = changed()
+    half = half_done()
+    lost = tuple(Finding(code, Severity.BLOCKER, "It is missing.", "Put it back.") for code in damage)
+    report = replace(half, findings=(*half.findings, *lost))
+    found = {o.strategy: o for o in judge_all(replace(given, checkpoint=report, scratch="/s"))}
+    for strategy in ("rebuild", "prime", "rewind"):
+        blocker = found[strategy].blocker
+        assert blocker is not None
+        assert blocker.code is BlockerCode.BATCH_UNSETTLED
+        assert ("revert" in blocker.says) == is_revert_named
