@@ -1,4 +1,4 @@
-"""A key that was changed, recovered by rebuild on a running instance: no row lost, none doubled, and proven."""
+"""A key that was changed, and state that was lost, recovered by rebuild on a running instance, and proven."""
 
 import json
 from collections import Counter
@@ -8,8 +8,10 @@ import pytest
 
 from console.incident.making import Incident
 from tests import tables
-from tests.integration.test_first_recovery import checkpoint, place, recover
+from tests.damages.hands import remove
+from tests.integration.test_first_recovery import checkpoint, held, place, recover, tree, wanted
 from tests.integration.test_kills import kill_when, resume, settled
+from tests.integration.test_repair import damaged
 from tests.integration.test_whole_table import KEY, criteria
 from tests.stack import Stack
 
@@ -41,6 +43,19 @@ def test_a_changed_key_goes_on_with_the_state_of_a_replay_and_every_row_is_there
     assert not scratch.exists() or not list(scratch.iterdir())
 
 
+def test_state_files_that_are_lost_are_built_again_and_a_repeat_stays_dropped(stack: Stack) -> None:
+    """The code is as it was, so the state of a replay is the one that was lost. Where it cannot be mended: `repair`."""
+    incident, lost = damaged(stack, "rebuiltlost", lambda c: remove(c / "state/0/1"))
+    before = tree(lost)
+    done, answer = recover(stack, incident, "--strategy", "rebuild")
+    assert (done, answer["state"]) == (0, "succeeded"), answer
+    assert held(stack, incident) == wanted(incident), "the repeat came in, or a row is lost or doubled"
+    assert [answer["forecast"][name]["rows"] for name in ("lost", "doubled", "reread")] == [0, 0, 0]
+    assert (answer["measured"]["doubled"], answer["measured"]["lost"]) == (0, 0)
+    assert [c["code"] for c in answer["verification"] if c["ok"] is not True] == []
+    assert tree(lost) == before, "the old version was touched"
+
+
 MOMENTS = {
     "input": "{scratch}/input",
     "checkpoint": "{scratch}/checkpoint/offsets/0",
@@ -58,11 +73,9 @@ def test_a_worker_killed_within_the_reset_is_resumed_to_exactly_once(stack: Stac
     )
     assert code == 0, err
     recovery = json.loads(out)["recovery"]
-    flow, held = (
-        checkpoint(stack, incident).parent,
-        stack.home / "storage" / incident.pipeline_id / "_rehearsals",
-    )
-    scratch = held / f"{incident.flow}-seed-{recovery}-1"
+    flow = checkpoint(stack, incident).parent
+    rehearsals = stack.home / "storage" / incident.pipeline_id / "_rehearsals"
+    scratch = rehearsals / f"{incident.flow}-seed-{recovery}-1"
     seen = Path(MOMENTS[moment].format(scratch=scratch, flow=flow, recovery=recovery))
     kill_when(stack, recovery, seen.exists)
     if settled(stack, recovery)["state"] == "needs_attention":
@@ -72,4 +85,4 @@ def test_a_worker_killed_within_the_reset_is_resumed_to_exactly_once(stack: Stac
     assert sorted(p.name for p in flow.iterdir() if p.name.isdigit()) == ["0", "1"], (
         "the reset was done twice"
     )
-    assert not list(held.iterdir())
+    assert not list(rehearsals.iterdir())
