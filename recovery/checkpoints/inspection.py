@@ -219,7 +219,7 @@ def _judge_tree(
     findings += judge_older(tree, findings) if asked.deep else []
     if asked.sink is not None:
         findings += _compare_table(
-            asked.sink, query_id, (committed, planned), read, operators, deep=asked.deep
+            asked.sink, tree.store, query_id, (committed, planned), read, operators, deep=asked.deep
         )
     marks = marks_of(tree)
     return CheckpointReport(
@@ -263,6 +263,7 @@ def _judge_read(
 
 def _compare_table(
     location: str,
+    checkpoint: Store,
     query_id: str | None,
     newest: tuple[int | None, int | None],
     read: Mapping[int | None, OffsetFile],
@@ -275,7 +276,14 @@ def _compare_table(
     planned_at = {batch: file.timestamp_ms for batch, file in read.items() if batch is not None}
     with reaching(location):
         return beside_table(
-            Store.open(location), query_id, committed, planned, operators, deep=deep, planned_at=planned_at
+            Store.open(location),
+            query_id,
+            committed,
+            planned,
+            operators,
+            deep=deep,
+            planned_at=planned_at,
+            checkpoint=checkpoint,
         )
 
 

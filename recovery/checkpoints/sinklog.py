@@ -6,9 +6,9 @@ Source: FileStreamSink.addBatch skips every batch id that is not above the newes
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
 from urllib.parse import unquote, urlsplit
 
 from recovery.checkpoints import filelog
@@ -22,7 +22,9 @@ from recovery.checkpoints.storage import MAX_FILES, Store, TooLarge
 FOLDER = "_spark_metadata"
 MAX_ENTRY_BYTES = 1 << 29
 MAX_OWN_BYTES = 1 << 20  # of the entry of one batch, read to compare its age
-SKEW_MS = 60_000  # by which the clocks of a driver and of a storage may differ
+SKEW_MS = 60_000  # by which the clocks of a driver and of a storage may differ where nothing measures it
+MEASURED_SKEW_MS = 1_000  # and where it is measured: the coarsest time of a file
+PLANNING_MS = 5_000  # the quickest batch of a checkpoint writes its offset file within this time
 
 
 @dataclass(frozen=True)
@@ -209,31 +211,46 @@ def judge_sink_log(
     return findings
 
 
-def find_skipped(table: Store, planned_at: Mapping[int, int], committed: int | None) -> list[Finding]:
+def find_skipped(
+    table: Store, planned_at: Mapping[int, int], committed: int | None, *, skew_ms: int
+) -> list[Finding]:
     """The finding for batches that the table did not take: every file of their entry is older than the batch.
 
     `planned_at`: when batches were planned (their offset file), in ms since 1970. A file sink takes no batch whose
-    number its log has, so a checkpoint that was reset beside a table loses its first batches without an error, all up
-    to the one that the log ended with. The two oldest batches of a checkpoint that does not begin at 0 tell nothing: a
-    seed may have written their files.
+    number its log has, so a checkpoint that was reset, or lost its newest batches, beside a table loses the batches
+    that it plans again without an error, all up to the one that the log ended with. The two oldest batches of a
+    checkpoint that does not begin at 0 tell nothing: a seed may have written their files. Nor do two that name one
+    moment: an offset file that was mended has the header of a batch next to it.
     """
-    first = min(planned_at, default=0)
+    first, times = min(planned_at, default=0), Counter(planned_at.values())
     done = (b for b in sorted(planned_at) if committed is not None and b <= committed)
-    asked, log = (b for b in done if first == 0 or b > first + 1), table.child(FOLDER)
-    skipped = list(takewhile(lambda b: _is_older_than_plan(log, b, planned_at[b]), asked))
+    asked = (b for b in done if (first == 0 or b > first + 1) and times[planned_at[b]] == 1)
+    log = table.child(FOLDER)
+    skipped = [b for b in asked if _is_older_than_plan(log, b, planned_at[b] - skew_ms)]
     if not skipped:
         return []
     return [finding("SINK_SWALLOWED", FOLDER, first=skipped[0], last=skipped[-1], count=len(skipped))]
 
 
-def _is_older_than_plan(log: Store, batch: int, planned_ms: int) -> bool:
-    """Whether all files of a batch's own entry were written before it was planned; False where no entry tells."""
+def bound_skew(checkpoint: Store, table: Store, planned_at: Mapping[int, int]) -> int:
+    """By how many ms a table's file may seem older than it is beside the moments that offset files name. The two clocks
+    agree where offset files were written as soon as they were planned: a checkpoint that was copied tells nothing."""
+    places = checkpoint.identity(""), table.identity("")
+    if not planned_at or None in places or len({place[0] for place in places if place}) > 1:
+        return SKEW_MS
+    written = {e.name: e.mtime_ms for e in checkpoint.entries("offsets") if e.mtime_ms is not None}
+    waits = [written[str(b)] - planned for b, planned in planned_at.items() if str(b) in written]
+    return MEASURED_SKEW_MS if 0 <= min(waits, default=-1) <= PLANNING_MS else SKEW_MS
+
+
+def _is_older_than_plan(log: Store, batch: int, moment_ms: int) -> bool:
+    """Whether all files of a batch's own entry were written before a moment; False where no entry tells."""
     try:
         entries = filelog.parse_sink(log.read(str(batch), MAX_OWN_BYTES))
     except (FileNotFoundError, Malformed, TooLarge):
         return False
     written = [e.mtime_ms for e in entries if e.action == "add"]
-    return bool(written) and max(written) + SKEW_MS < planned_ms
+    return bool(written) and max(written) < moment_ms
 
 
 def following_batch(committed: int | None, planned: int | None) -> int:

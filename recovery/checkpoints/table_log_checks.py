@@ -21,6 +21,7 @@ def beside_table(
     *,
     deep: bool,
     planned_at: Mapping[int, int],
+    checkpoint: Store,
 ) -> list[Finding]:
     """Findings of a file table's or a Delta table's log. Raises Unreachable, OSError.
 
@@ -34,7 +35,9 @@ def beside_table(
         if not log.present and (other := _without_log(table, sinklog.following_batch(committed, planned))):
             return [other]
         findings = sinklog.judge_sink_log(log, committed, planned, unique_state=unique_state)
-        findings += sinklog.find_skipped(table, planned_at, committed) if log.present else []
+        if log.present:
+            skew_ms = sinklog.bound_skew(checkpoint, table, planned_at)
+            findings += sinklog.find_skipped(table, planned_at, committed, skew_ms=skew_ms)
         return findings + (sinklog.judge_files(table, log) if deep else [])
     try:  # a table that was converted to Delta keeps the log that it had as a file table: no one writes it any more
         sink = deltasink.read_delta_sink(table)

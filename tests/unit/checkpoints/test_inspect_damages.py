@@ -1,5 +1,6 @@
 """What `inspect` says of damaged checkpoints, and of a table that its checkpoint does not fit: each by its finding."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -169,11 +170,49 @@ def test_batches_that_the_table_has_from_before_were_skipped(
     built = Built(tmp_path / "ck", batches=7 if head == 6 else 3).write()
     sink_log(tmp_path / "table", head)
     for batch in range(built.batches):
-        file = tmp_path / f"ck/offsets/{batch}"
-        moved = re.sub(
-            r'"batchTimestampMs":(\d+)', lambda m: f'"batchTimestampMs":{int(m[1]) + began}', file.read_text()
-        )
-        put(file, moved)
+        plan_later(tmp_path / "ck", batch, by_ms=began)
+    assert codes(tmp_path / "ck", tmp_path / "table") == expected
+
+
+def plan_later(checkpoint: Path, batch: int, *, by_ms: int, written_after_ms: int | None = None) -> None:
+    """Move the moment that an offset file names, and give the file the time of that moment or a later one."""
+    file = checkpoint / f"offsets/{batch}"
+    text = file.read_text()
+    stamp = re.search(r'"batchTimestampMs":(\d+)', text)
+    assert stamp
+    planned_ms = int(stamp[1]) + by_ms
+    put(file, text.replace(stamp[0], f'"batchTimestampMs":{planned_ms}'))
+    if written_after_ms is not None:
+        written_ns = (planned_ms + written_after_ms) * 1_000_000
+        os.utime(file, ns=(written_ns, written_ns))
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "written_after_ms", "expected"),
+    [
+        ({0: 20_000, 1: 20_000, 2: 20_000}, 40, {"SINK_SWALLOWED"}),
+        ({0: 20_000, 1: 20_000, 2: 20_000}, HOUR_MS, set()),
+        ({0: 20_000, 1: 20_000, 2: 20_000}, -40, set()),
+        ({5: 20_000, 6: 20_000}, 40, {"SINK_SWALLOWED"}),
+        ({5: 20_000, 6: 19_999}, 40, set()),
+        ({}, 40, set()),
+    ],
+    ids=[
+        "reset at once",
+        "reset at once, and copied since",
+        "clocks that differ",
+        "the newest planned again",
+        "one mended with the header of the next",
+        "its own batches",
+    ],
+)
+def test_a_reset_within_a_minute_shows_where_the_clocks_agree(
+    tmp_path: Path, later_ms: dict[int, int], written_after_ms: int, expected: set[str]
+) -> None:
+    Built(tmp_path / "ck", batches=7).write()
+    sink_log(tmp_path / "table", 6)
+    for batch in range(7):
+        plan_later(tmp_path / "ck", batch, by_ms=later_ms.get(batch, 0), written_after_ms=written_after_ms)
     assert codes(tmp_path / "ck", tmp_path / "table") == expected
 
 
