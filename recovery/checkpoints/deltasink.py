@@ -66,6 +66,13 @@ def read_delta_sink(
     )
 
 
+def was_made_after(table: Store, moment_ms: int) -> bool:
+    """Whether a Delta table's first commit was written after a moment, in ms since 1970. False where it is not known: a
+    log drops its oldest commits. Raises OSError."""
+    log = deltalog.list_log(table)
+    return log is not None and log.commits.get(0, 0) > moment_ms
+
+
 def _may_be_forgotten(state: deltalog.TableState, txn: deltalog.Txn, now_ms: int) -> bool:
     """A table may forget applications that were not heard of for long (InMemoryLogReplay)."""
     retention = state.properties.get(RETENTION)

@@ -107,6 +107,7 @@ class DoubtCode(StrEnum):
     NOT_PROVEN = "not-proven"
     TABLE_DIFFERS = "table-differs"
     FED_AGAIN = "fed-again"
+    READ_AGAIN = "read-again"
     AS_ACCEPTED = "as-accepted"
     PASSED_OVER = "passed-over"
     NOT_ASKED = "not-asked"
@@ -120,4 +121,5 @@ class DoubtCode(StrEnum):
             DoubtCode.NOT_PROVEN,
             DoubtCode.TABLE_DIFFERS,
             DoubtCode.FED_AGAIN,
+            DoubtCode.READ_AGAIN,
         )

@@ -80,10 +80,11 @@ class FileBatches(Value):
 
 
 class QueryBatches(Value):
-    """Batches of one update that had input, into a Delta table. Kept with the update under `query_batches`."""
+    """Batches of one update that had input, into what takes every query's: a Delta table, Kafka, a function. Kept with
+    the update under `query_batches`."""
 
     query: str
-    """The table's place, as Spark's progress names it, and the query's id."""
+    """The sink, as Spark's progress describes it, and the query's id."""
     first: Number
     """The lowest number."""
     last: Number
@@ -92,6 +93,18 @@ class QueryBatches(Value):
     """Digest of the input of the first."""
     last_input: str = ""
     """Digest of the input of the last."""
+    began_table: Flag = False
+    """Whether they made the table, so that nothing of before is in it. Of Delta tables of plain streams alone."""
+
+    @property
+    def sink(self) -> str:
+        """As Spark's progress describes it."""
+        return self.query.rpartition(" ")[0]
+
+    @property
+    def is_delta(self) -> bool:
+        """Whether the sink keeps the newest number of each query, and skips those that are not above it."""
+        return self.query.startswith("DeltaSink")
 
 
 class LostRows(StrEnum):
@@ -116,12 +129,21 @@ class TableLoss(Value):
     """In which update; "": in one that is out of sight."""
 
 
+class ReadAgain(Value):
+    """A query that began again from its start, into a sink that kept the rows of before."""
+
+    since: str = ""
+    """Since when, in ISO form; "": not known."""
+    update: str = ""
+    """In which update."""
+
+
 class SinkMemory(Value):
-    """What a flow's row keeps of its file table, so that it outlives the updates that the pipeline's row keeps. Not
-    stored where there is nothing to remember."""
+    """What a flow's row keeps of its sink, so that it outlives the updates that the pipeline's row keeps. Not stored
+    where there is nothing to remember."""
 
     newest: Mapping[str, Number] = {}
-    """The highest number of a batch with input, by the table's place."""
+    """The highest number of a batch with input, by the place of a file table."""
     update: str = ""
     """The newest update that was counted; "": none was."""
     at: str = ""
@@ -130,8 +152,12 @@ class SinkMemory(Value):
     """Rows that the table has passed over since it was last emptied; None: none."""
     inputs: Mapping[str, str] = {}
     """The digest of the input of that batch, by the table's place."""
+    query: QueryBatches | None = None
+    """The newest batches with input into another sink; None: none since it was last emptied."""
+    read_again: ReadAgain | None = None
+    """The newest query that began again since the sink was last emptied; None: none."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to remember."""
-        return not self.newest and self.loss is None
+        return not self.newest and self.loss is None and self.query is None and self.read_again is None

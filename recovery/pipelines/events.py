@@ -278,6 +278,11 @@ def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> 
     return []
 
 
+def makes_new_table(events: Iterable[Mapping[str, Any]], flow: str) -> bool:
+    """Whether an event of the flow says that its update made the table, so that nothing of before is in it."""
+    return any(details(event).get(NEW_TABLE) is True and flow_name(event) == flow for event in events)
+
+
 @dataclass(frozen=True)
 class Batch:
     """One batch that ran. What its progress does not say is None, never 0; `seconds` is the whole trigger.

@@ -11,7 +11,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from recovery.contracts import codec
-from recovery.contracts.updates import FileBatches, FlowInUpdate, LostRows, SinkMemory, TableLoss
+from recovery.contracts.updates import (
+    FileBatches,
+    FlowInUpdate,
+    LostRows,
+    QueryBatches,
+    ReadAgain,
+    SinkMemory,
+    TableLoss,
+)
 from recovery.models import Flow
 from recovery.pipelines import events as log
 from recovery.pipelines import requeried
@@ -153,6 +161,7 @@ def _counted(
 ) -> SinkMemory:
     """`known` with these updates, oldest first; numbers that began again are a loss."""
     loss, newest, inputs = known.loss, dict(known.newest), dict(known.inputs)
+    query, read_again = known.query, known.read_again
     counted, counted_at = known.update, known.at
     if out_of_sight and newest and loss is None:
         loss = _not_read(pending[0] if pending else {}, flow)
@@ -166,6 +175,8 @@ def _counted(
         emptied = refreshed_in_full(update, flow, dataset)
         if emptied:
             loss, newest, inputs = None, {}, {}
+        query, read_again = (None, None) if emptied else (query, read_again)
+        query, read_again = _note_query(update, flow, rerun, query, read_again)
         kept = (update.get("file_batches") or {}).get(flow)
         if kept is None:
             continue
@@ -185,7 +196,45 @@ def _counted(
             loss = _note_loss(LostRows.PASSED_OVER, update, flow)
         if ran.last >= before:
             newest[ran.sink], inputs[ran.sink] = ran.last, ran.last_input
-    return SinkMemory(newest=newest, update=counted, at=counted_at, loss=loss, inputs=inputs)
+    return SinkMemory(
+        newest=newest,
+        update=counted,
+        at=counted_at,
+        loss=loss,
+        inputs=inputs,
+        query=query,
+        read_again=read_again,
+    )
+
+
+def _note_query(
+    update: Mapping[str, Any],
+    flow: str,
+    rerun: Rerun | None,
+    before: QueryBatches | None,
+    read_again: ReadAgain | None,
+) -> tuple[QueryBatches | None, ReadAgain | None]:
+    """`query` and `read_again` of the memory with this update. What a recovery's own update reads again is as planned,
+    and its proof says what came of it."""
+    kept = (update.get("query_batches") or {}).get(flow)
+    if kept is None:
+        return before, read_again
+    ran = codec.read(QueryBatches, kept)
+    if ran.began_table:
+        return ran, None
+    is_planned = rerun is not None and rerun.flow == flow
+    if requeried.reads_again(ran, before) and not is_planned:
+        at = _time(update, flow)
+        since = at.isoformat() if at else ""
+        read_again = ReadAgain(since=since, update=str(update.get("update_id") or ""))
+    return ran, read_again
+
+
+def keeps_reading_again(row: Flow, values: Mapping[str, object]) -> bool:
+    """Whether these new values of the row leave what it remembers of a query that began again as it is."""
+    if "sink_memory" not in values:
+        return True
+    return codec.read(SinkMemory, values["sink_memory"]).read_again == read_table_memory(row).read_again
 
 
 @dataclass(frozen=True)
@@ -298,10 +347,7 @@ def file_batches(
                 last=last.number,
                 first_input=first.input,
                 last_input=last.input,
-                began_table=any(
-                    log.details(event).get(log.NEW_TABLE) is True and log.flow_name(event) == name
-                    for event in events
-                ),
+                began_table=log.makes_new_table(events, name),
             )
     return batches_by_flow
 

@@ -1,9 +1,12 @@
-"""Batches that a Delta table skips: those of a query that it has taken already. Pure: no I/O, no database.
+"""Queries that began again beside the rows of before. Pure: no I/O, no database.
 
-Such a table keeps the newest number of each query by its id (`DeltaSink.addBatch`), and skips a batch that is not above
-it without an error. That comes of a checkpoint whose offsets and commits were removed while its id stayed.
+A Delta table keeps the newest number of each query by its id (`DeltaSink.addBatch`), and skips a batch that is not
+above it without an error. That comes of a checkpoint whose offsets and commits were removed while its id stayed. With a
+checkpoint that was removed whole comes a new id: what is read again is written again. Kafka and a function of
+`foreachBatch` take every batch.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,29 +15,31 @@ from recovery.contracts.updates import QueryBatches
 from recovery.pipelines import events as log
 from recovery.pipelines.downstream import refreshed_in_full
 
-SINK: Final = "DeltaSink"
+SINKS: Final = ("DeltaSink", "ForeachBatchSink", "org.apache.spark.sql.kafka010.")
+_OBJECT: Final = re.compile(r"@[0-9a-f]+$")  # Java's identity of an object, another one in each run
 
 
 def read_batches(
     events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.FlowProgress]
 ) -> dict[str, QueryBatches]:
-    """What one update's events say of each flow whose sink is a Delta table, and that had input. A flow whose query
-    began under another id within the update is left out: which numbers are whose is not known."""
+    """What one update's events say of each flow with such a sink that had input. A flow whose query began under another
+    id within the update is left out: which numbers are whose is not known."""
     batches_by_flow = {}
     for name, newest in progress.items():
         query_id, sink = newest.body.get("id"), newest.body.get("sink")
         says = str(sink.get("description") or "") if isinstance(sink, Mapping) else ""
-        if not query_id or not says.startswith(SINK) or len(_ids(events, name)) > 1:
+        if not query_id or not says.startswith(SINKS) or len(_ids(events, name)) > 1:
             continue
         if ends := find_ends(events, name):
             first, last = ends
-            key = f"{says} {query_id}"
+            key = f"{_OBJECT.sub('', says)} {query_id}"
             batches_by_flow[name] = QueryBatches(
                 query=key,
                 first=first.number,
                 last=last.number,
                 first_input=first.input,
                 last_input=last.input,
+                began_table=log.makes_new_table(events, name),
             )
     return batches_by_flow
 
@@ -51,6 +56,15 @@ def begins_again(first: int, first_input: str, newest: int, newest_input: str) -
     run again where its commit was lost: the table has these very rows. Of files that is never known."""
     same = first == newest and first_input == newest_input and first_input not in ("", log.SOME_FILES)
     return first <= newest and not same
+
+
+def reads_again(ran: QueryBatches, before: QueryBatches | None) -> bool:
+    """Whether a query began again from its start, into a sink that has rows of `before` and takes these too."""
+    if before is None or before.sink != ran.sink:
+        return False
+    if ran.query != before.query:
+        return ran.first == 0
+    return not ran.is_delta and begins_again(ran.first, ran.first_input, before.last, before.last_input)
 
 
 def _ids(events: Sequence[Mapping[str, Any]], flow: str) -> set[str]:
@@ -77,6 +91,8 @@ def find_skipped(
         if kept is None:
             continue
         ran = codec.read(QueryBatches, kept)
+        if not ran.is_delta:
+            continue
         known = newest.get(ran.query, (-1, ""))
         again = begins_again(ran.first, ran.first_input, *known)
         if again and skipped is None and not planned(str(update.get("update_id") or ""), ran.first):

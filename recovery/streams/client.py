@@ -135,7 +135,9 @@ class StreamsClient(PipelinesClient):
         dataset = flow.dataset if flow else str(snapshot.pipeline.spec.get("x-reprise-dataset") or "")
         name, key = snapshot.pipeline.name, snapshot.pipeline.pipeline_id
         with self._reading():
-            began = list_table_beginnings(told, since=snapshot.stream.adopted_at)
+            began = list_table_beginnings(
+                told, history=snapshot.status.updates, since=snapshot.stream.adopted_at
+            )
         found = [
             event
             for one in reversed(told)

@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Final
 
-from recovery.checkpoints import sinklog
+from recovery.checkpoints import deltasink, sinklog
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
@@ -18,7 +19,7 @@ from recovery.streams.updates import ENDED, StreamUpdate
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
 LOOKED_AT: Final = 2_000
-_NAMED: Final = re.compile(r"(?:FileSink|DeltaSink)\[(.{1,1000})\]")
+_NAMED: Final = re.compile(r"(FileSink|DeltaSink)\[(.{1,1000})\]")
 
 
 @dataclass(frozen=True)
@@ -71,38 +72,57 @@ def sink_by_log(checkpoint: str, seen: Sequence[SeenRun]) -> Sink:
     oldest first. Those that name another checkpoint show the table of a copy, or of the original."""
     own = leave_out_other_checkpoints(checkpoint, seen)
     for batch in [batch for one in reversed(own) for batch in one.run.batches[-1:]]:
-        if place := _sink_place(batch):
+        _, place = _describe_sink(batch)
+        if place:
             return sink_of(place) if "/" in place else Sink("", "")
     return Sink("", "")
 
 
-def _sink_place(batch: Mapping[str, object]) -> str:
+def _describe_sink(batch: Mapping[str, object]) -> tuple[str, str]:
+    """Class and place of the table that a batch's progress names; "" each where it names none."""
     sink = batch.get("sink")
     named = _NAMED.search(str(sink.get("description") or "")) if isinstance(sink, Mapping) else None
-    return strip_file_scheme(named[1].rstrip("/")) if named and "`" not in named[1] else ""
+    return (named[1], strip_file_scheme(named[2].rstrip("/"))) if named and "`" not in named[2] else ("", "")
 
 
-def list_table_beginnings(updates: Sequence[StreamUpdate], *, since: datetime) -> set[str]:
-    """Ids of those whose run was created later and began the log of the file table that it wrote. Asks the storage."""
+def list_table_beginnings(
+    updates: Sequence[StreamUpdate], *, history: Sequence[StreamUpdate], since: datetime
+) -> set[str]:
+    """Ids of those whose run is over and began with batch 0 in a table that was new, so that nothing of an earlier
+    query is in it. Asks the storage.
+
+    `history`: all updates, the newest first. Of a file table, only runs created later than `since` count: adoption has
+    judged what the table passed over before.
+    """
+    before = {newer.update_id: older for newer, older in pairwise(history)}
     since_ms = since.timestamp() * 1000
-    return {update.update_id for update in updates if update.created_ms > since_ms and _began_table(update)}
+    return {
+        update.update_id for update in updates if _began_table(update, before.get(update.update_id), since_ms)
+    }
 
 
-def _began_table(update: StreamUpdate) -> bool:
-    """Whether a run that is over began with batch 0, and with it the log of the file table that it wrote, so that
-    nothing of an earlier query is in it. False where that is not known."""
+def _began_table(update: StreamUpdate, before: StreamUpdate | None, since_ms: float) -> bool:
+    """False where that is not known."""
     run = update.run
-    if run is None or update.state not in ENDED:
-        return False
-    place = _sink_place(run.batches[-1]) if run.batches else ""
     # of a long run only the newest batches are kept
-    if "/" not in place or run.last_batch is None or run.batches_in_all <= run.last_batch:
+    if (
+        run is None
+        or update.state not in ENDED
+        or run.last_batch is None
+        or run.batches_in_all <= run.last_batch
+    ):
         return False
+    kind, place = _describe_sink(run.batches[-1]) if run.batches else ("", "")
     try:
-        with reaching(place):
-            return sinklog.began_after(Store.open(place), run.started_ms)
+        if kind == "FileSink" and "/" in place and update.created_ms > since_ms:
+            with reaching(place):
+                return sinklog.began_after(Store.open(place), run.started_ms)
+        if kind == "DeltaSink" and "/" in place and before is not None:
+            with reaching(place):
+                return deltasink.was_made_after(Store.open(place), before.ended_ms or before.created_ms)
     except RepriseError:
-        return False
+        pass
+    return False
 
 
 def _format(place: str) -> str:

@@ -115,7 +115,7 @@ ENDED: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELED": "was c
 def events_of(
     told: StreamUpdate, *, pipeline_id: str, flow: str, dataset: str, began_table: bool = False
 ) -> list[dict[str, Any]]:
-    """The events of an update, oldest first. `began_table`: it began the log of a file table."""
+    """The events of an update, oldest first. `began_table`: the table that it wrote was new."""
     origin = {"pipeline_id": pipeline_id, "update_id": told.update_id}
     of_flow = {**origin, "flow_name": flow}
     found = [

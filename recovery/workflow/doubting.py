@@ -22,6 +22,7 @@ from recovery.models import Flow, FlowInput, Recovery, Step
 from recovery.models.listed import hold_pipelines
 from recovery.notify.actions import announce_event
 from recovery.pipelines import retention
+from recovery.pipelines.losses import read_table_memory
 from recovery.pipelines.retention import RetentionState
 from recovery.verification.leftover import asks_earlier, settles, sum_leftover
 
@@ -89,6 +90,7 @@ def doubts_of(flow_ids: Iterable[int], now: datetime) -> dict[int, Doubt]:
 
 _READ: Final = (
     "state", "streaming", "code_problem", "code_digest", "rewritten_at", "fed_again_at", "fed_again_by",
+    "sink_memory", "condition", "failing_since", "failed_update",
     "pipeline__name",
     *(f"pipeline__workspace__{name}" for name in ("name", "kind", "polled_at", "poll_error")),
 )  # fmt: skip
@@ -170,7 +172,7 @@ def find_table_doubt(flow: Flow, recoveries: Sequence[ProvingRecovery]) -> Doubt
     run = flow.pipeline.workspace.run_noun
     own = _not_proven(recoveries, run) or _leftover(recoveries, run)
     if own is None or own.code is DoubtCode.AS_ACCEPTED:
-        return _fed_again(flow, recoveries, run) or own
+        return _fed_again(flow, recoveries, run) or _read_again(flow, recoveries, run) or own
     return own
 
 
@@ -178,9 +180,7 @@ def _fed_again(flow: Flow, recoveries: Sequence[ProvingRecovery], run: str) -> D
     """Rows that a recovery above brought a second time, or may have, stay in doubt until the table is written from
     scratch, or a recovery of its own compares it whole."""
     at = flow.fed_again_at
-    if at is None or (flow.rewritten_at is not None and flow.rewritten_at > at):
-        return None
-    if any(r.ended_at and r.ended_at > at and r.proof and settles(r.proof) for r in recoveries):
+    if at is None or _is_settled_since(at, flow, recoveries):
         return None
     return Doubt(
         DoubtCode.FED_AGAIN,
@@ -189,6 +189,30 @@ def _fed_again(flow: Flow, recoveries: Sequence[ProvingRecovery], run: str) -> D
         "They may be in this table twice. Compare it with what it reads, or refresh it in full.",
         flow.fed_again_by,
     )
+
+
+def _read_again(flow: Flow, recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
+    """The same of rows that its own query read again, as nobody planned."""
+    read_again = read_table_memory(flow).read_again
+    if read_again is None:
+        return None
+    at = datetime.fromisoformat(read_again.since) if read_again.since else None
+    if at is not None and _is_settled_since(at, flow, recoveries):
+        return None
+    on = f" on {at:%d %b %Y, %H:%M} UTC" if at else ""
+    return Doubt(
+        DoubtCode.READ_AGAIN,
+        "rows may be twice",
+        f"This flow's last {run} ended well, but{on} its query began again from its start, beside the rows of before.",
+        "Rows may be in its table twice, or missing. Compare it with what it reads, or write it from scratch.",
+    )
+
+
+def _is_settled_since(at: datetime, flow: Flow, recoveries: Sequence[ProvingRecovery]) -> bool:
+    """Whether the table was written from scratch later, or a later recovery of its own compared it whole."""
+    if flow.rewritten_at is not None and flow.rewritten_at > at:
+        return True
+    return any(r.ended_at and r.ended_at > at and r.proof and settles(r.proof) for r in recoveries)
 
 
 def _input_gone(run: str) -> Doubt:

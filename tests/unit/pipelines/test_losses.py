@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from recovery.models import Flow, Listed, Pipeline, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Role
 from recovery.pipelines.asking import BACK, UPDATES
 from recovery.pipelines.inventory import refresh
+from recovery.workflow.doubting import doubts_of
 from tests.factories.plans import plan_body
 from tests.unit.people.run import run_json, token_of
 from tests.unit.pipelines.api import START, Api
@@ -443,3 +445,90 @@ def test_a_table_of_files_skips_the_number_whichever_query_it_is_of(api: Api, wo
     assert seen(workspace) == FINE
     run(shop, "u2", {ONE: [0]}, rows=0, sink=FILES, query="q-2", sources=span(None, {"v": 1}))
     assert seen(workspace)[0] == "failed"
+
+
+FUNCTION, TOPIC = "ForeachBatchSink", "org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable@1f2e"
+DOUBT = "read-again"
+
+
+def doubt(workspace: Workspace) -> str:
+    refresh(workspace_id=workspace.pk)
+    flow = Flow.objects.get(name=ONE)
+    [told] = [d.code.value for d in doubts_of([flow.pk], timezone.now()).values()] or [""]
+    assert told == flow.table_doubt
+    assert Listed.objects.get(flow=flow).doubt == told
+    return told
+
+
+@pytest.mark.parametrize("sink", [DELTA, FUNCTION, TOPIC])
+def test_a_query_that_began_again_beside_the_rows_of_before_is_in_doubt_until_a_full_refresh(
+    api: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, sink: str
+) -> None:
+    """Somebody removed the checkpoint, and every update completed: what was read again is there twice."""
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
+    assert doubt(workspace) == ""
+    run(shop, "u2", {ONE: [0]}, sink=sink.replace("@1f2e", "@7a0b"), query="q-2")
+    assert doubt(workspace) == DOUBT
+    token = token_of("ada", Role.VIEWER)
+    code, told = run_json(monkeypatch, token, "flows", "--failing")
+    assert code == 0
+    assert [f["doubt"]["code"] for f in told["flows"]] == [DOUBT]
+    for number in range(UPDATES + 2):  # longer than updates are kept
+        run(shop, f"v{number}", {ONE: [1 + number]}, sink=sink, query="q-2")
+        doubt(workspace)
+    assert doubt(workspace) == DOUBT
+    run(shop, "w", {ONE: [0]}, sink=sink, query="q-3", full_refresh_selection=[TABLE])
+    assert doubt(workspace) == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "sink", "query", "rows", "expected"),
+    [
+        (2, DELTA, "q-2", 10, ""),
+        (0, "DeltaSink[/tables/new]", "q-2", 10, ""),
+        (0, DELTA, "q-2", 0, ""),
+        (0, FUNCTION, "q-1", 10, ""),
+        (0, DELTA, "q-2", 10, DOUBT),
+    ],
+    ids=["it goes on", "another table", "it read nothing", "another sink", "from its start"],
+)
+def test_a_query_is_in_doubt_only_where_it_began_again_in_the_same_table(
+    api: Api, workspace: Workspace, first: int, sink: str, query: str, rows: int, expected: str
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
+    doubt(workspace)
+    run(shop, "u2", {ONE: [first]}, sink=sink, query=query, rows=rows)
+    assert doubt(workspace) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "read", "expected"),
+    [
+        (0, span(None, {"v": 9}), DOUBT),
+        (1, span({"v": 1}, {"v": 2}), ""),
+        (2, span({"v": 2}, {"v": 3}), ""),
+    ],
+    ids=["numbers begin again", "the newest once more", "the next"],
+)
+def test_a_function_takes_the_numbers_that_the_same_query_begins_again(
+    api: Api, workspace: Workspace, number: int, read: list[dict[str, Any]], expected: str
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [1]}, sink=FUNCTION, query="q-1", sources=span({"v": 1}, {"v": 2}))
+    assert doubt(workspace) == ""
+    run(shop, "u2", {ONE: [number]}, sink=FUNCTION, query="q-1", sources=read)
+    assert doubt(workspace) == expected
+
+
+def test_what_a_recovery_reads_again_is_as_planned(api: Api, workspace: Workspace) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
+    doubt(workspace)
+    opened(ONE, next_batch=0, head=None, result={"update_id": "u2", "updates": ["u2"]})
+    run(shop, "u2", {ONE: [0]}, sink=DELTA, query="q-2")
+    run(shop, "u3", {ONE: [1]}, sink=DELTA, query="q-2")
+    assert doubt(workspace) == ""
+    run(shop, "u4", {ONE: [0]}, sink=DELTA, query="q-3")
+    assert doubt(workspace) == DOUBT

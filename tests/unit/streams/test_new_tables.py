@@ -15,6 +15,7 @@ from recovery.models import Flow, Stream
 from recovery.people.roles import Role
 from recovery.pipelines.inventory import refresh
 from tests.checkpoint_builder import STARTED_MS, Built, put, sink_log
+from tests.delta_tables import add, commit, metadata, txn
 from tests.unit.eventlogs import logs
 from tests.unit.people.run import run_json, token_of
 
@@ -56,6 +57,31 @@ def test_a_stream_with_a_new_table_is_well_again(
     assert (flow.state, flow.condition or "") == (state, condition)
 
 
+@pytest.mark.parametrize(
+    ("made_ms", "doubt"),
+    [(int(BEFORE * 1000), "read-again"), (int(datetime.now(UTC).timestamp() * 1000), "")],
+    ids=["the checkpoint alone", "table and checkpoint"],
+)
+def test_a_stream_whose_checkpoint_was_removed_is_in_doubt_unless_its_delta_table_is_new(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made_ms: int, doubt: str
+) -> None:
+    root, table, events = (tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events"))
+    events.mkdir(parents=True)
+    Built(root, query_id=logs.QUERY).write()
+    query = str(uuid.uuid4())
+    commit(table, 0, metadata(), txn(query, 2), add("part-0.parquet"), at_ms=made_ms)
+    _write_run(events / "local-1", table, logs.QUERY, logs.RUN, kind="DeltaSink")
+    more = ("--event-log", str(events), "--sink", str(table))
+    run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(root), *more)
+    shutil.rmtree(root)
+    Built(root, query_id=query).write()
+    _write_run(events / "local-2", table, query, str(uuid.uuid4()), kind="DeltaSink")
+    pipeline = Stream.objects.get().pipeline
+    refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
+    flow = Flow.objects.get()
+    assert (flow.state, flow.table_doubt) == ("ok", doubt)
+
+
 @pytest.mark.parametrize(("moment", "began"), [(STARTED_MS - 1, True), (STARTED_MS, False)])
 def test_a_log_whose_first_entry_was_compacted_away_began_with_its_oldest_file(
     tmp_path: Path, moment: int, began: bool
@@ -89,7 +115,9 @@ def _write_table(table: Path, written: float, batches: int = 3, *, planned_ms: i
         os.utime(entry, (written, written))
 
 
-def _write_run(log: Path, table: Path, query: str, run: str, batches: int = 3) -> None:
+def _write_run(
+    log: Path, table: Path, query: str, run: str, batches: int = 3, *, kind: str = "FileSink"
+) -> None:
     told = [
         *logs.started(log.name),
         logs.query_started(query, run),
@@ -97,4 +125,4 @@ def _write_run(log: Path, table: Path, query: str, run: str, batches: int = 3) -
         logs.terminated(None, query=query, run=run),
         logs.ended(),
     ]
-    log.write_bytes(b"".join(told).replace(b"file:/out", f"file:{table}".encode()))
+    log.write_bytes(b"".join(told).replace(b"FileSink[file:/out", f"{kind}[{table}".encode()))
