@@ -5,6 +5,7 @@ word, every batch whose id is not above the newest that the table has of the sam
 is always written. With foreachBatch the ids are those of the options txnAppId and txnVersion.
 """
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from recovery.checkpoints.storage import Store
 from recovery.errors import Unreachable
 
 SHOWN_COMMITS = 100  # newest commits that are opened to tell which files a batch has added
+QUERY_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # an option txnAppId is seldom one
 RETENTION = "delta.setTransactionRetentionDuration"
 
 
@@ -122,6 +124,32 @@ def judge_delta_sink(
         return [uncounted]
     problem = explain_misfit(head, following)
     return [problem] if problem else []
+
+
+def find_rows_of_before(table: Store, query_id: str | None, planned_at: Mapping[int, int]) -> list[Finding]:
+    """The finding for rows of a query that wrote a Delta table last before this one began, as after a reset. A
+    checkpoint that no longer has its first batch tells nothing. Raises OSError, Malformed.
+
+    `planned_at`: when batches were planned (their offset file), in ms since 1970; none were of one that is empty.
+    """
+    began_ms, log = planned_at.get(0), deltalog.list_log(table)
+    if log is None or (planned_at and began_ms is None):
+        return []
+    state = deltalog.table_state(log, log.latest)
+    ended = {
+        app: txn
+        for app, txn in state.txns.items()
+        if app != query_id
+        and QUERY_ID.fullmatch(app)
+        and (began_ms is None or (txn.updated_ms is not None and txn.updated_ms < began_ms))
+    }
+    if not ended:
+        return []
+    files = deltalog.table_state(log, log.latest, files=True).files.values()
+    if not any(began_ms is None or file.modified_ms < began_ms for file in files):
+        return []  # it was emptied between
+    app, txn = max(ended.items(), key=lambda item: item[1].updated_ms or 0)
+    return [finding("SINK_HAS_ROWS_OF_BEFORE", deltalog.FOLDER, query=app, head=txn.version)]
 
 
 def _find_uncounted_batch(forgotten: int | None, following: int, planned: int | None) -> Finding | None:

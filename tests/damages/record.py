@@ -65,6 +65,7 @@ UNSEEN = {
     "STATE_BLOCK_DAMAGED": "shows when a key of that block is asked for; `test_state_on_spark.py` damages each kind",
     "STATE_FILTER_DAMAGED": "changes nothing that a run shows; `test_state_on_spark.py` damages each kind",
     "SINK_SWALLOWED": "shows in what was written, not in the next run; `test_inspect_damages.py` judges such ones",
+    "SINK_HAS_ROWS_OF_BEFORE": "shows in what was written; `tests/unit/sinks/test_delta.py` judges such ones",
     "SINK_FORGOT_BATCH": "needs a Delta table that forgets; `tests/unit/sinks/test_delta.py` judges such ones",
     "SINK_FORGOT": "needs a Delta table that forgets; `tests/unit/sinks/test_delta.py` judges such ones",
     "SINK_WITHOUT_LOG": "needs files of foreachBatch; `tests/unit/checkpoints/test_tablekind.py` judges such ones",

@@ -22,6 +22,15 @@ TABLE: tuple[FindingKind, ...] = (
         "and an empty checkpoint.",
     ),
     FindingKind(
+        "SINK_HAS_ROWS_OF_BEFORE",
+        W,
+        "The table has rows of another query ({query}, up to batch {head}), which wrote it last before this checkpoint "
+        "began at batch 0.",
+        "Goes on. What both queries read is in the table twice.",
+        "If that query was this stream under an earlier checkpoint, compare the table with its input, or begin again "
+        "with an empty table and an empty checkpoint.",
+    ),
+    FindingKind(
         "SINK_UNCOMMITTED_BATCH",
         W,
         "The table has batch {head}, which the checkpoint has planned and not committed.",

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from recovery.checkpoints import deltasink, inspect_checkpoint, seed
+from recovery.checkpoints.report import Severity
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, Unreachable
@@ -12,7 +13,7 @@ from recovery.sinks import delta
 from recovery.sinks.kinds import PlannedStart, empty_reset
 from recovery.sinks.live import delta as live
 from recovery.sources.base import Distance, InputFile
-from tests.checkpoint_builder import Built, sink_log
+from tests.checkpoint_builder import STARTED_MS, Built, sink_log
 from tests.delta_tables import EPOCH_MS, add, commit, table, txn
 from tests.refusals import refused
 
@@ -165,3 +166,39 @@ def test_a_checkpoint_is_judged_beside_its_delta_table(
     assert [f.code for f in report.findings if f.code.startswith("SINK")] == codes
     if goes_on_after is not None:
         assert seed.plan_seed(report).batch == goes_on_after
+
+
+@pytest.mark.parametrize(
+    ("planned", "ended_ms", "written_ms", "found"),
+    [
+        ((), STARTED_MS, STARTED_MS, True),
+        ((0, 1), STARTED_MS - 1, STARTED_MS - 1, True),
+        ((0, 1), STARTED_MS - 1, STARTED_MS, False),
+        ((0, 1), STARTED_MS + 1, STARTED_MS - 1, False),
+        ((1, 2), STARTED_MS - 1, STARTED_MS - 1, False),
+    ],
+    ids=[
+        "an empty one",
+        "one that was reset",
+        "the table was emptied",
+        "two queries write",
+        "its beginning is gone",
+    ],
+)
+def test_rows_of_the_query_before_a_reset_are_named(
+    tmp_path: Path, planned: tuple[int, ...], ended_ms: int, written_ms: int, found: bool
+) -> None:
+    before = "11111111-2222-3333-4444-555555555555"
+    (tmp_path / "flow").mkdir()
+    if planned:
+        Built(tmp_path / "flow", batches=planned[-1] + 1).write()
+    if planned and planned[0]:
+        for log in ("offsets", "commits"):
+            (tmp_path / "flow" / log / "0").unlink()
+    rows = add("part-0.parquet", modificationTime=written_ms)
+    where = table(tmp_path / "table", [[txn(before, 7, ended_ms), rows], [txn("hand-made", 3, ended_ms)]])
+    report = inspect_checkpoint(str(tmp_path / "flow"), sink=str(where))
+    of_before = [
+        (f.severity, before in f.says) for f in report.findings if f.code == "SINK_HAS_ROWS_OF_BEFORE"
+    ]
+    assert of_before == ([(Severity.WARNING, True)] if found else [])
