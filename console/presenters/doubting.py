@@ -1,4 +1,4 @@
-"""How a flow is shown whose last update ended well, with what contradicts it: `OK, not proven`. Pure."""
+"""How a flow is shown that is ok or runs, with what contradicts it: `OK, not proven`. Pure."""
 
 from console.presenters import status
 from recovery.models import Flow
@@ -7,7 +7,7 @@ from recovery.workflow.doubting import Doubt
 
 def doubt_badge(doubt: Doubt) -> status.Badge:
     """`OK, not proven`."""
-    return status.Badge("attention", f"OK, {doubt.word}")
+    return status.Badge("attention", f"{status.state_badge(status.FLOW, doubt.state).word}, {doubt.word}")
 
 
 def flow_badge(flow: Flow, doubt: Doubt | None) -> status.Badge:

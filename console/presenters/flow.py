@@ -43,7 +43,7 @@ def header_badge(
     flow: Flow, now: datetime, late: Sequence[below.DatasetRow] = (), doubt: Doubt | None = None
 ) -> status.Badge:
     """The badge beside the name: `Failed since 02:40:27 UTC`. `late`: what is below the flow and behind it. `doubt`:
-    what speaks against a flow that is ok."""
+    what speaks against a flow that is ok or runs."""
     badge = status.state_badge(status.FLOW, flow.state)
     if _of_pipeline(flow):
         cancelled = flow.pipeline.failure.get("condition") == PipelineFault.CANCELLED
@@ -87,7 +87,7 @@ def flow_sentence(
     unwatched: bool = False,
 ) -> tuple[str, str]:
     """What is so, in one sentence, and what it means. `late`: what is below the flow and behind it. `doubt`: what
-    speaks against a flow that is ok. `unwatched`: nothing shows whether the stream runs."""
+    speaks against a flow that is ok or runs. `unwatched`: nothing shows whether the stream runs."""
     if flow.state == "failed":
         why = diagnosis or Diagnosis()
         says = why.says or "The error was not recognised; it is below as it came."
@@ -377,7 +377,7 @@ def _graph_items(
 
 def _node_text(flow: Flow, pipeline_id: int, doubt: Doubt | None) -> str:
     """`stale since 02:40 UTC, batch 3`, with the pipeline's name where it is another one."""
-    word = f"ok, {doubt.word}" if doubt else status.state_badge(status.FLOW, flow.state).word.lower()
+    word = flow_badge(flow, doubt).word.lower()
     late = since_of(flow) if flow.state != "failed" else None
     since = f" since {late:%H:%M} UTC" if late else ""
     batch = "" if flow.last_batch is None else f", batch {flow.last_batch}"

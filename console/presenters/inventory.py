@@ -126,7 +126,7 @@ class FlowRow:
     kind: str
     #: how long unread input can be read
     readable: unread.UnreadCell | None = None
-    #: what contradicts a flow that is ok
+    #: what contradicts a flow that is ok or runs
     doubt: Doubt | None = None
 
     @property
@@ -145,7 +145,7 @@ def flow_row(
     now: datetime,
     doubt: Doubt | None = None,
 ) -> FlowRow:
-    """One row as the page shows it. `doubt`: what contradicts a flow that is ok."""
+    """One row as the page shows it. `doubt`: what contradicts a flow that is ok or runs."""
     if listed.flow_id is None:
         return _pipeline_row(listed)
     unread_input = unread_of(listed, sources, now)

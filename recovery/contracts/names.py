@@ -101,9 +101,10 @@ class ChangeIntent(StrEnum):
 
 
 class DoubtCode(StrEnum):
-    """What contradicts a flow whose last update ended well; the gravest first."""
+    """What contradicts a flow whose last update ended well, or that runs; the gravest first."""
 
     INPUT_GONE = "input-gone"
+    ROWS_LOST = "rows-lost"
     NOT_PROVEN = "not-proven"
     TABLE_DIFFERS = "table-differs"
     FED_AGAIN = "fed-again"
@@ -118,6 +119,7 @@ class DoubtCode(StrEnum):
         a workspace that does not answer is shown itself."""
         return self in (
             DoubtCode.INPUT_GONE,
+            DoubtCode.ROWS_LOST,
             DoubtCode.NOT_PROVEN,
             DoubtCode.TABLE_DIFFERS,
             DoubtCode.FED_AGAIN,

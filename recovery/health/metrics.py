@@ -107,7 +107,7 @@ def measure_flows(now: datetime) -> Iterable[Metric]:
 def measure_doubts(now: datetime) -> Iterable[Metric]:
     made = Gauge(
         "reprise_flows_in_doubt",
-        "Flows whose last update ended well, by what contradicts it: the gravest of each.",
+        "Flows whose last update ended well, or that run, by what contradicts it: the gravest of each.",
         labels=["code"],
     )
     counted = count_doubts(now)

@@ -77,7 +77,7 @@ class Listed(models.Model):
     Derived from the rows of flow, pipeline and sources by `recovery/pipelines/listing.py`, which alone writes it.
     `broken`: somebody has to look at it, whatever its input does. `at_risk_from`: from when on its unread input is at
     risk, unless it moves; `readable_until`: as `retention.of` has it, None for no deadline and for what is gone.
-    `doubt`: what recoveries say of the table of a flow that is ok (`Flow.table_doubt`), "" of every other.
+    `doubt`: what recoveries say of the table of a flow that is ok or runs (`Flow.table_doubt`), "" of every other.
     `says`: what is wrong by its error, in a sentence. `has_flows`: False for a pipeline of which no flow is known.
     `history`: outcomes of the last updates, oldest first, joined by commas.
     `searched`: everything of it that a search looks in, in lower case.

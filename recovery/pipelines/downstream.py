@@ -182,11 +182,13 @@ def refreshed_in_full(update: Mapping[str, Any], flow: str, dataset: str) -> boo
     """Did the update empty the flow's table, and with it the numbers that the table keeps?"""
     if dataset in (update.get("emptied") or {}):
         return True
+    return FlowInUpdate.read(update, flow).outcome is FlowOutcome.OK and asks_full_refresh(update, dataset)
+
+
+def asks_full_refresh(update: Mapping[str, Any], dataset: str) -> bool:
+    """Was the update started to write this table from scratch?"""
     chosen = update.get("full_refresh_selection") or ()
-    named = dataset in chosen or dataset.rsplit(".", 1)[-1] in chosen
-    return FlowInUpdate.read(update, flow).outcome is FlowOutcome.OK and (
-        named or bool(update.get("full_refresh"))
-    )
+    return bool(update.get("full_refresh")) or dataset in chosen or dataset.rsplit(".", 1)[-1] in chosen
 
 
 def _last(*moments: datetime | None) -> datetime | None:

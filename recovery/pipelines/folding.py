@@ -116,6 +116,8 @@ def remembered(reading: FoldedUpdate, *, continuous: bool = False) -> dict[str, 
 
     `continuous`: no update of the pipeline ever completes, so a flow is well once it committed a batch with rows."""
     kept = {**reading.update, "read": reading.over and reading.settled}
+    kept["file_batches"] = {name: codec.to_json(ran) for name, ran in reading.file_batches.items()}
+    kept["query_batches"] = {name: codec.to_json(ran) for name, ran in reading.query_batches.items()}
     if reading.over:
         state = str(reading.update.get("state"))
         flows = {name: _flow(reading, s, state) for name, s in reading.statuses.items()}
@@ -123,8 +125,6 @@ def remembered(reading: FoldedUpdate, *, continuous: bool = False) -> dict[str, 
             flows = {n: replace(flow, went_on=n in reading.wrote) for n, flow in flows.items()}
         kept["flows"] = {n: flow.as_json() for n, flow in (flows | _views(reading, state)).items()}
         kept["emptied"] = {name: at.isoformat() if at else "" for name, at in reading.emptied.items()}
-        kept["file_batches"] = {name: codec.to_json(ran) for name, ran in reading.file_batches.items()}
-        kept["query_batches"] = {name: codec.to_json(ran) for name, ran in reading.query_batches.items()}
         kept["error"] = list(reading.causes)
         kept["failure"] = reading.failure.as_json() if reading.failure else None
         kept["ended_at"] = reading.end.at.isoformat() if reading.end and reading.end.at else ""

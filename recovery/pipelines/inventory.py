@@ -306,7 +306,7 @@ def _write_flows(
             moved.add(row.dataset)
         elif changes := across.changes_of(row, values):
             Flow.objects.filter(pk=row.pk).update(**changes, updated_at=timezone.now())
-            if "rewritten_at" in changes or not losses.keeps_reading_again(row, changes):
+            if "rewritten_at" in changes or losses.moves_doubt(row, changes):
                 keep_table_doubts([row.pk])
             if across.moves_readers(changes):
                 moved |= {row.dataset, str(values.get("dataset", row.dataset))}

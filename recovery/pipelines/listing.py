@@ -166,7 +166,7 @@ def _row_of_flow(pipeline: Pipeline, flow: Flow, sources: Sequence[FlowInput], n
         last_batch=flow.last_batch,
         streaming=flow.streaming,
         behind_why=flow.behind_why,
-        doubt=flow.table_doubt if flow.state == "ok" else "",
+        doubt=flow.table_doubt if flow.state in retention.GOING_ON else "",
         condition=flow.condition,
         history=",".join(str(outcome) for outcome in flow.history[-5:]),
         name=flow.name,

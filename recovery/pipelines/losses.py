@@ -23,7 +23,7 @@ from recovery.contracts.updates import (
 from recovery.models import Flow
 from recovery.pipelines import events as log
 from recovery.pipelines import requeried
-from recovery.pipelines.downstream import refreshed_in_full
+from recovery.pipelines.downstream import asks_full_refresh, refreshed_in_full
 from recovery.pipelines.flow_values import FlowValues
 
 QUERY_ID_SHARED: Final = "QUERY_ID_SHARED"
@@ -99,6 +99,10 @@ def over(
         known = read_table_memory(row)
         pending = _pending(updates, name, known, missed, reruns)
         memory = _counted(pending.whole, name, dataset, known, pending.out_of_sight, reruns)
+        if pending.running is not None and not asks_full_refresh(pending.running, dataset):
+            # it is counted once it is over; until then, what it has done is seen
+            seen = _counted((pending.running,), name, dataset, memory, False, reruns)
+            memory = memory.model_copy(update={"loss": seen.loss, "read_again": seen.read_again})
         if shared := _of_shared(name, dataset, folded, rows, updates, elsewhere.get(dataset, ())):
             before = memory.loss
             again = before is not None and before.condition is LostRows.SHARED
@@ -230,22 +234,24 @@ def _note_query(
     return ran, read_again
 
 
-def keeps_reading_again(row: Flow, values: Mapping[str, object]) -> bool:
-    """Whether these new values of the row leave what it remembers of a query that began again as it is."""
+def moves_doubt(row: Flow, values: Mapping[str, Any]) -> bool:
+    """Whether these new values of the row change what its updates have done to its table."""
     if "sink_memory" not in values:
-        return True
-    return codec.read(SinkMemory, values["sink_memory"]).read_again == read_table_memory(row).read_again
+        return False
+    before, after = read_table_memory(row), codec.read(SinkMemory, values["sink_memory"])
+    return (before.loss, before.read_again) != (after.loss, after.read_again)
 
 
 @dataclass(frozen=True)
 class _Pending:
     """Updates after the one that was counted last. `whole`: oldest first, those that can be counted now. `hidden`: one
     that cannot be, though it is over and later ones are read. `out_of_sight`: the one that was counted last is not
-    among the updates, so what ran in between is not known."""
+    among the updates, so what ran in between is not known. `running`: the one after these, where it still runs."""
 
     whole: Sequence[Mapping[str, Any]]
     hidden: Mapping[str, Any] | None = None
     out_of_sight: bool = False
+    running: Mapping[str, Any] | None = None
 
 
 def _pending(
@@ -275,7 +281,8 @@ def _pending(
     end = next((n for n in range(at, len(ids)) if n >= upto or not is_whole(oldest_first[n])), len(ids))
     left = oldest_first[end:]
     hidden = left[0] if left and (is_whole(left[0]) or _is_hidden(left)) else None
-    return _Pending(oldest_first[at:end], hidden, lost)
+    runs = end < upto and "file_batches" in oldest_first[end] and not oldest_first[end].get("read")
+    return _Pending(oldest_first[at:end], hidden, lost, oldest_first[end] if runs else None)
 
 
 def _is_hidden(oldest_first: Sequence[Mapping[str, Any]]) -> bool:

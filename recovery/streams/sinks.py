@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -15,7 +16,7 @@ from recovery.checkpoints.uris import decode_uri, spell_place, strip_file_scheme
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import SeenRun
 from recovery.streams.places import leave_out_other_checkpoints
-from recovery.streams.updates import ENDED, StreamUpdate
+from recovery.streams.updates import StreamUpdate
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
 LOOKED_AT: Final = 2_000
@@ -88,8 +89,8 @@ def _describe_sink(batch: Mapping[str, object]) -> tuple[str, str]:
 def list_table_beginnings(
     updates: Sequence[StreamUpdate], *, history: Sequence[StreamUpdate], since: datetime
 ) -> set[str]:
-    """Ids of those whose run is over and began with batch 0 in a table that was new, so that nothing of an earlier
-    query is in it. Asks the storage.
+    """Ids of those whose run began with batch 0 in a table that was new, so that nothing of an earlier query is in it.
+    Asks the storage.
 
     `history`: all updates, the newest first. Of a file table, only runs created later than `since` count: adoption has
     judged what the table passed over before.
@@ -105,24 +106,27 @@ def _began_table(update: StreamUpdate, before: StreamUpdate | None, since_ms: fl
     """False where that is not known."""
     run = update.run
     # of a long run only the newest batches are kept
-    if (
-        run is None
-        or update.state not in ENDED
-        or run.last_batch is None
-        or run.batches_in_all <= run.last_batch
-    ):
+    if run is None or run.last_batch is None or run.batches_in_all <= run.last_batch:
         return False
     kind, place = _describe_sink(run.batches[-1]) if run.batches else ("", "")
     try:
         if kind == "FileSink" and "/" in place and update.created_ms > since_ms:
-            with reaching(place):
-                return sinklog.began_after(Store.open(place), run.started_ms)
+            return _is_newer(kind, place, run.started_ms)
         if kind == "DeltaSink" and "/" in place and before is not None:
-            with reaching(place):
-                return deltasink.was_made_after(Store.open(place), before.ended_ms or before.created_ms)
+            return _is_newer(kind, place, before.ended_ms or before.created_ms)
     except RepriseError:
         pass
     return False
+
+
+@lru_cache(maxsize=1000)  # every poll asks it of a run that goes on
+def _is_newer(kind: str, place: str, moment_ms: int) -> bool:
+    """Whether a table that has rows was begun after a moment. Raises RepriseError."""
+    with reaching(place):
+        table = Store.open(place)
+        if kind == "FileSink":
+            return sinklog.began_after(table, moment_ms)
+        return deltasink.was_made_after(table, moment_ms)
 
 
 def _format(place: str) -> str:

@@ -1,4 +1,5 @@
-"""What contradicts a flow whose last update ended well: pages, lists, metrics and `flows` show no green light over it.
+"""What contradicts a flow whose last update ended well, or that runs: pages, lists, metrics and `flows` show no green
+light over it.
 
 What recoveries say of its table is kept with the flow (`keep_table_doubts`), so that it can be counted without their
 proofs.
@@ -6,7 +7,7 @@ proofs.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -18,6 +19,7 @@ from recovery.contracts import codec
 from recovery.contracts.forecast import DatasetKind, DownstreamEffect, DownstreamReason
 from recovery.contracts.measured import Measured
 from recovery.contracts.names import DoubtCode
+from recovery.diagnosis.judgement import title_by_error
 from recovery.models import Flow, FlowInput, Recovery, Step
 from recovery.models.listed import hold_pipelines
 from recovery.notify.actions import announce_event
@@ -29,7 +31,8 @@ from recovery.verification.leftover import asks_earlier, settles, sum_leftover
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why a flow that is *ok* is not plainly so. `word`: after *OK* in a badge; `title`, `text`: whole sentences."""
+    """Why a flow that is *ok*, or runs, is not plainly well. `word`: after *OK* or *Running* in a badge; `title`,
+    `text`: whole sentences."""
 
     code: DoubtCode
     word: str
@@ -39,6 +42,8 @@ class Doubt:
     recovery_id: int | None = None
     #: what its table lacks or has too often: `9 rows lost`; "" where that is not what it says
     cost: str = ""
+    #: of the flow
+    state: str = "ok"
 
     @property
     def says(self) -> str:
@@ -76,7 +81,7 @@ def _is_proving() -> Q:
 def doubts_of(flow_ids: Iterable[int], now: datetime) -> dict[int, Doubt]:
     """By flow, for those of these flows that are in doubt. The number of queries does not grow with the flows, except
     for flows whose newest proof leaves something to earlier ones."""
-    flows = retention.with_sources(Flow.objects.filter(pk__in=flow_ids, state="ok"))
+    flows = retention.with_sources(Flow.objects.filter(pk__in=flow_ids, state__in=retention.GOING_ON))
     known = list(flows.select_related("pipeline__workspace").only(*_READ))
     recoveries = _read_recoveries(known)
     doubts = {}
@@ -139,20 +144,29 @@ def _list_rows(rewritten: Mapping[int, datetime | None]) -> dict[int, list[_Row]
 def find_doubt(
     flow: Flow, recoveries: Sequence[ProvingRecovery], unread: RetentionState | None
 ) -> Doubt | None:
-    """The gravest one; None if the flow is not *ok*, which says enough, or nothing contradicts it.
+    """The gravest one; None if the flow's state says enough, or nothing contradicts it.
 
     `recoveries`: of the flow, the newest first, since its table was written from scratch. `unread`: how long its unread
     input can be read.
     """
-    if flow.state != "ok":
+    if flow.state not in retention.GOING_ON:
         return None
-    run, of_table = flow.pipeline.workspace.run_noun, find_table_doubt(flow, recoveries)
+    of_table = find_table_doubt(flow, recoveries)
     code = _gravest(unread, of_table.code if of_table else None, is_polled=not _unasked(flow))
     if code is DoubtCode.INPUT_GONE:
-        return _input_gone(run)
-    if code is DoubtCode.PASSED_OVER:
-        return _passed_over(run)
-    return _not_asked(flow) if code is DoubtCode.NOT_ASKED else of_table
+        doubt: Doubt | None = _input_gone(_begin(flow))
+    elif code is DoubtCode.PASSED_OVER:
+        doubt = _passed_over(_begin(flow))
+    else:
+        doubt = _not_asked(flow) if code is DoubtCode.NOT_ASKED else of_table
+    return replace(doubt, state=flow.state) if doubt else None
+
+
+def _begin(flow: Flow) -> str:
+    """How the title of a doubt begins: what looks well."""
+    if flow.state == "running":
+        return "This flow runs"
+    return f"This flow's last {flow.pipeline.workspace.run_noun} ended well"
 
 
 def _gravest(
@@ -169,14 +183,27 @@ def _gravest(
 
 def find_table_doubt(flow: Flow, recoveries: Sequence[ProvingRecovery]) -> Doubt | None:
     """What its recoveries say of its table, whatever the flow does now; `recoveries` as `find_doubt` takes them."""
-    run = flow.pipeline.workspace.run_noun
-    own = _not_proven(recoveries, run) or _leftover(recoveries, run)
+    begin = _begin(flow)
+    if lost := _rows_lost(flow, begin):
+        return lost
+    own = _not_proven(recoveries, begin) or _leftover(recoveries, begin)
     if own is None or own.code is DoubtCode.AS_ACCEPTED:
-        return _fed_again(flow, recoveries, run) or _read_again(flow, recoveries, run) or own
+        return _fed_again(flow, recoveries, begin) or _read_again(flow, recoveries, begin) or own
     return own
 
 
-def _fed_again(flow: Flow, recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
+def _rows_lost(flow: Flow, begin: str) -> Doubt | None:
+    """What its updates did to its table: of a flow that runs nothing else shows it."""
+    loss = read_table_memory(flow).loss
+    if loss is None:
+        return None
+    text = title_by_error((), loss.condition)
+    return Doubt(
+        DoubtCode.ROWS_LOST, "rows may be lost", f"{begin}, but rows may be missing from its table.", text
+    )
+
+
+def _fed_again(flow: Flow, recoveries: Sequence[ProvingRecovery], begin: str) -> Doubt | None:
     """Rows that a recovery above brought a second time, or may have, stay in doubt until the table is written from
     scratch, or a recovery of its own compares it whole."""
     at = flow.fed_again_at
@@ -185,13 +212,13 @@ def _fed_again(flow: Flow, recoveries: Sequence[ProvingRecovery], run: str) -> D
     return Doubt(
         DoubtCode.FED_AGAIN,
         "rows may be twice",
-        f"This flow's last {run} ended well, but R-{flow.fed_again_by} wrote rows of a table that it reads again.",
+        f"{begin}, but R-{flow.fed_again_by} wrote rows of a table that it reads again.",
         "They may be in this table twice. Compare it with what it reads, or refresh it in full.",
         flow.fed_again_by,
     )
 
 
-def _read_again(flow: Flow, recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
+def _read_again(flow: Flow, recoveries: Sequence[ProvingRecovery], begin: str) -> Doubt | None:
     """The same of rows that its own query read again, as nobody planned."""
     read_again = read_table_memory(flow).read_again
     if read_again is None:
@@ -203,7 +230,7 @@ def _read_again(flow: Flow, recoveries: Sequence[ProvingRecovery], run: str) -> 
     return Doubt(
         DoubtCode.READ_AGAIN,
         "rows may be twice",
-        f"This flow's last {run} ended well, but{on} its query began again from its start, beside the rows of before.",
+        f"{begin}, but{on} its query began again from its start, beside the rows of before.",
         "Rows may be in its table twice, or missing. Compare it with what it reads, or write it from scratch.",
     )
 
@@ -215,16 +242,16 @@ def _is_settled_since(at: datetime, flow: Flow, recoveries: Sequence[ProvingReco
     return any(r.ended_at and r.ended_at > at and r.proof and settles(r.proof) for r in recoveries)
 
 
-def _input_gone(run: str) -> Doubt:
+def _input_gone(begin: str) -> Doubt:
     return Doubt(
         DoubtCode.INPUT_GONE,
         "input gone",
-        f"This flow's last {run} ended well, but input that it had not read is gone.",
+        f"{begin}, but input that it had not read is gone.",
         "Rows of that input are in no table. See Unread input for the source and how much is gone.",
     )
 
 
-def _not_proven(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
+def _not_proven(recoveries: Sequence[ProvingRecovery], begin: str) -> Doubt | None:
     """A recovery without proof leaves the table in doubt until one compares it whole, or it is written from scratch.
     One that proved its own new rows has not looked at the rows of before."""
     newest = next((r for r in recoveries if r.state != "succeeded" or (r.proof and settles(r.proof))), None)
@@ -241,13 +268,13 @@ def _not_proven(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None
     return Doubt(
         DoubtCode.NOT_PROVEN,
         "not proven",
-        f"This flow's last {run} ended well, but {newest.label} has not proven its table.",
+        f"{begin}, but {newest.label} has not proven its table.",
         f"{text} A good end does not show whether rows are missing or there twice.",
         newest.pk,
     )
 
 
-def _leftover(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
+def _leftover(recoveries: Sequence[ProvingRecovery], begin: str) -> Doubt | None:
     """Rows that the proofs measured as lost or doubled stay so until a proof shows that they no longer are."""
     recoveries = [recovery for recovery in recoveries if recovery.state == "succeeded"]
     proofs = [recovery.proof or Measured() for recovery in recoveries]
@@ -259,7 +286,7 @@ def _leftover(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
         return Doubt(
             DoubtCode.TABLE_DIFFERS,
             "table differs",
-            f"This flow's last {run} ended well, but its table is not as its input: {rows.cost}.",
+            f"{begin}, but its table is not as its input: {rows.cost}.",
             f"{source.label} measured this.",
             source.pk,
             rows.cost,
@@ -267,7 +294,7 @@ def _leftover(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
     return Doubt(
         DoubtCode.AS_ACCEPTED,
         rows.cost,
-        f"This flow's last {run} ended well, but its table is not as its input: {rows.cost}, as accepted.",
+        f"{begin}, but its table is not as its input: {rows.cost}, as accepted.",
         f"{source.label} measured this. It stays so until the table is written from scratch or a later recovery proves "
         "otherwise.",
         source.pk,
@@ -275,11 +302,11 @@ def _leftover(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
     )
 
 
-def _passed_over(run: str) -> Doubt:
+def _passed_over(begin: str) -> Doubt:
     return Doubt(
         DoubtCode.PASSED_OVER,
         "files passed over",
-        f"This flow's last {run} ended well, but it passed over files.",
+        f"{begin}, but it passed over files.",
         "They are too old for its source's settings, so their rows are in no table. See Unread input.",
     )
 
@@ -293,7 +320,8 @@ def _unasked(flow: Flow) -> bool:
 def _not_asked(flow: Flow) -> Doubt:
     workspace = flow.pipeline.workspace
     at = workspace.polled_at
-    last = f"Its last {workspace.run_noun} ended well, as of {at:%d %b %Y, %H:%M:%S} UTC. " if at else ""
+    well = "It ran" if flow.state == "running" else f"Its last {workspace.run_noun} ended well,"
+    last = f"{well} as of {at:%d %b %Y, %H:%M:%S} UTC. " if at else ""
     return Doubt(
         DoubtCode.NOT_ASKED,
         "not polled since",
@@ -405,14 +433,16 @@ def _keep_table_doubt(flow: Flow, doubt: Doubt | None, *, tells: bool) -> None:
 
 
 def count_doubts(now: datetime) -> Counter[DoubtCode]:
-    """How many flows of pipelines that exist are *ok* and in doubt, by the gravest of each."""
+    """How many flows of pipelines that exist are *ok* or run, and are in doubt, by the gravest of each."""
     sources: dict[int, list[FlowInput]] = defaultdict(list)
-    for source in FlowInput.objects.filter(flow__pipeline__gone=False, flow__state="ok").defer(
-        "reader", "table"
-    ):
+    for source in FlowInput.objects.filter(
+        flow__pipeline__gone=False, flow__state__in=retention.GOING_ON
+    ).defer("reader", "table"):
         sources[source.flow_id].append(source)
     counted: Counter[DoubtCode] = Counter()
-    flows = Flow.objects.filter(pipeline__gone=False, state="ok").select_related("pipeline__workspace")
+    flows = Flow.objects.filter(pipeline__gone=False, state__in=retention.GOING_ON).select_related(
+        "pipeline__workspace"
+    )
     for flow in flows.only(*_READ, "table_doubt"):
         unread = retention.of(flow, sources[flow.pk], now)
         of_table = DoubtCode(flow.table_doubt) if flow.table_doubt else None

@@ -71,7 +71,7 @@ class Command(RepriseCommand):
             "workspace"
         )
         now = timezone.now()
-        doubts = doubts_of(flows.filter(state="ok").values_list("pk", flat=True), now)
+        doubts = doubts_of(flows.filter(state__in=retention.GOING_ON).values_list("pk", flat=True), now)
         doubted = list(flows.filter(pk__in=doubts).only(*SHOWN).order_by("pipeline__name", "name"))
         if options["failing"]:
             pressing = [pk for pk, doubt in doubts.items() if doubt.code.needs_attention]
@@ -115,7 +115,7 @@ def pipeline_json(pipeline: Pipeline, behind: Sequence[tuple[str, str]]) -> dict
 
 
 def as_json(flow: Flow, doubt: Doubt | None) -> dict[str, Any]:
-    """One flow of the list. `doubt`: what contradicts its state, of one that is ok alone."""
+    """One flow of the list. `doubt`: what contradicts its state, of one that is ok or runs."""
     return {
         "pipeline": {
             "id": flow.pipeline.pipeline_id,
@@ -163,7 +163,7 @@ def workspace_json(workspace: Workspace, now: datetime) -> dict[str, Any]:
 
 def say_doubt(flow: Flow, doubt: Doubt) -> str:
     """A flow that is *ok* and what contradicts it, on one line."""
-    return f"Flow {shown(flow.name)} ({flow.pipeline.environment}) is ok, {doubt.word}: {shown(doubt.says)}"
+    return f"Flow {shown(flow.name)} ({flow.pipeline.environment}) is {flow.state}, {doubt.word}: {shown(doubt.says)}"
 
 
 def text(
@@ -176,7 +176,7 @@ def text(
     failing: bool,
 ) -> str:
     """The list, then what is wrong with it, then what to type next, then how old it is. `doubted`: a line of each flow
-    that is ok and in doubt."""
+    that is ok or runs, and is in doubt."""
     broken_pipelines = [p for p in pipelines if p.judged == PipelineState.FAILED]
     is_short = bool(pipelines) or (failing and bool(doubted))
     parts = [listed(flows, doubts)] if flows else [] if is_short else [nothing(workspaces, failing=failing)]

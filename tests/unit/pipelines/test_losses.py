@@ -50,9 +50,10 @@ def run(
     sinks: dict[str, str] | None = None,
     query: str = "",
     sources: list[dict[str, Any]] | None = None,
+    is_over: bool = True,
     **info: object,
 ) -> None:
-    """A whole update whose flows run these batches into one table, or into `tables`; no numbers: an idle look."""
+    """An update whose flows run these batches into one table, or into `tables`; no numbers: an idle look."""
     shop.begin(update, {}, **info)
     for flow in numbers:
         told = {
@@ -75,8 +76,9 @@ def run(
                 "sink": into,
             }
             shop.event(update, "stream_progress", {"progress_json": json.dumps(body)}, flow)
-        shop.status(update, flow, "COMPLETED")
-    shop.end(update, "COMPLETED")
+        shop.status(update, flow, "COMPLETED" if is_over else "RUNNING")
+    if is_over:
+        shop.end(update, "COMPLETED")
 
 
 def seen(workspace: Workspace, name: str = ONE) -> tuple[str, str]:
@@ -532,3 +534,41 @@ def test_what_a_recovery_reads_again_is_as_planned(api: Api, workspace: Workspac
     assert doubt(workspace) == ""
     run(shop, "u4", {ONE: [0]}, sink=DELTA, query="q-3")
     assert doubt(workspace) == DOUBT
+
+
+@pytest.mark.parametrize(
+    ("sink", "running", "over"),
+    [
+        (FILES, (("running", "SINK_PASSED_OVER"), "rows-lost"), LOST),
+        (DELTA, (("running", ""), DOUBT), FINE),
+    ],
+)
+def test_what_an_update_does_is_seen_while_it_runs(
+    api: Api, workspace: Workspace, sink: str, running: tuple[tuple[str, str], str], over: tuple[str, str]
+) -> None:
+    """A stream may run for weeks after somebody removed its checkpoint."""
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
+    assert doubt(workspace) == ""
+    run(shop, "u2", {ONE: [0]}, sink=sink, query="q-2", is_over=False)
+    for _ in range(3):
+        assert (seen(workspace), doubt(workspace)) == running
+    shop.status("u2", ONE, "COMPLETED")
+    shop.end("u2", "COMPLETED")
+    assert seen(workspace) == over
+    run(shop, "u3", {ONE: [1]}, sink=sink, query="q-2", is_over=False)
+    assert (seen(workspace), doubt(workspace)) == running
+
+
+@pytest.mark.parametrize("sink", [FILES, DELTA])
+def test_a_full_refresh_that_runs_and_a_run_that_goes_on_are_in_no_doubt(
+    api: Api, workspace: Workspace, sink: str
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
+    run(shop, "u2", {ONE: [2]}, sink=sink, query="q-1", is_over=False)
+    assert (seen(workspace), doubt(workspace)) == (("running", ""), "")
+    shop.status("u2", ONE, "COMPLETED")
+    shop.end("u2", "COMPLETED")
+    run(shop, "u3", {ONE: [0]}, sink=sink, query="q-2", is_over=False, full_refresh=True)
+    assert (seen(workspace), doubt(workspace)) == (("running", ""), "")

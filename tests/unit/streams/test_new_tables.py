@@ -62,8 +62,9 @@ def test_a_stream_with_a_new_table_is_well_again(
     [(int(BEFORE * 1000), "read-again"), (int(datetime.now(UTC).timestamp() * 1000), "")],
     ids=["the checkpoint alone", "table and checkpoint"],
 )
+@pytest.mark.parametrize(("ends", "state"), [(True, "ok"), (False, "running")])
 def test_a_stream_whose_checkpoint_was_removed_is_in_doubt_unless_its_delta_table_is_new(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made_ms: int, doubt: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made_ms: int, doubt: str, ends: bool, state: str
 ) -> None:
     root, table, events = (tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events"))
     events.mkdir(parents=True)
@@ -75,11 +76,11 @@ def test_a_stream_whose_checkpoint_was_removed_is_in_doubt_unless_its_delta_tabl
     run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(root), *more)
     shutil.rmtree(root)
     Built(root, query_id=query).write()
-    _write_run(events / "local-2", table, query, str(uuid.uuid4()), kind="DeltaSink")
+    _write_run(events / "local-2", table, query, str(uuid.uuid4()), kind="DeltaSink", ends=ends)
     pipeline = Stream.objects.get().pipeline
     refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
     flow = Flow.objects.get()
-    assert (flow.state, flow.table_doubt) == ("ok", doubt)
+    assert (flow.state, flow.table_doubt) == (state, doubt)
 
 
 @pytest.mark.parametrize(("moment", "began"), [(STARTED_MS - 1, True), (STARTED_MS, False)])
@@ -116,13 +117,20 @@ def _write_table(table: Path, written: float, batches: int = 3, *, planned_ms: i
 
 
 def _write_run(
-    log: Path, table: Path, query: str, run: str, batches: int = 3, *, kind: str = "FileSink"
+    log: Path,
+    table: Path,
+    query: str,
+    run: str,
+    batches: int = 3,
+    *,
+    kind: str = "FileSink",
+    ends: bool = True,
 ) -> None:
     told = [
         *logs.started(log.name),
         logs.query_started(query, run),
         *(logs.progress(batch, query=query, run=run) for batch in range(batches)),
-        logs.terminated(None, query=query, run=run),
-        logs.ended(),
+        *([logs.terminated(None, query=query, run=run), logs.ended()] if ends else []),
     ]
-    log.write_bytes(b"".join(told).replace(b"FileSink[file:/out", f"{kind}[{table}".encode()))
+    file = log if ends else log.with_name(f"{log.name}.inprogress")
+    file.write_bytes(b"".join(told).replace(b"FileSink[file:/out", f"{kind}[{table}".encode()))
