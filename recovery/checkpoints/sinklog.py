@@ -6,7 +6,6 @@ Source: FileStreamSink.addBatch skips every batch id that is not above the newes
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
@@ -211,36 +210,53 @@ def judge_sink_log(
     return findings
 
 
-def find_skipped(
-    table: Store, planned_at: Mapping[int, int], committed: int | None, *, skew_ms: int
-) -> list[Finding]:
+@dataclass(frozen=True)
+class PlanTimes:
+    """When batches were planned, in ms since 1970. `planned_at`: as their offset files name it; `written_at`: when the
+    storage got these files, as far as it tells. `skew_ms`: by how much a file of the table may seem older than it is
+    beside `planned_at`."""
+
+    planned_at: Mapping[int, int]
+    written_at: Mapping[int, int]
+    skew_ms: int = SKEW_MS
+
+    def can_be(self, batch: int) -> bool:
+        """Whether the moment is one at which the batch can have been planned: no file is older than what it names, and
+        two batches of one moment share a header, as after a repair."""
+        planned = self.planned_at[batch]
+        is_before = planned > self.written_at.get(batch, planned) + SKEW_MS
+        return not is_before and list(self.planned_at.values()).count(planned) == 1
+
+
+def read_plan_times(checkpoint: Store, table: Store, planned_at: Mapping[int, int]) -> PlanTimes:
+    """The clocks of driver and storage agree where offset files were written as soon as they were planned. A checkpoint
+    that was copied tells nothing, nor does one on another device than the table. Raises OSError."""
+    if not planned_at:
+        return PlanTimes({}, {})
+    entries = {e.name: e.mtime_ms for e in checkpoint.entries("offsets") if e.mtime_ms is not None}
+    written_at = {batch: entries[str(batch)] for batch in planned_at if str(batch) in entries}
+    waits = [written - planned_at[batch] for batch, written in written_at.items()]
+    places = checkpoint.identity(""), table.identity("")
+    is_one_clock = None not in places and len({place[0] for place in places if place}) == 1
+    if is_one_clock and 0 <= min(waits, default=-1) <= PLANNING_MS:
+        return PlanTimes(planned_at, written_at, MEASURED_SKEW_MS)
+    return PlanTimes(planned_at, written_at)
+
+
+def find_skipped(table: Store, plans: PlanTimes, committed: int | None) -> list[Finding]:
     """The finding for batches that the table did not take: every file of their entry is older than the batch.
 
-    `planned_at`: when batches were planned (their offset file), in ms since 1970. A file sink takes no batch whose
-    number its log has, so a checkpoint that was reset, or lost its newest batches, beside a table loses the batches
-    that it plans again without an error, all up to the one that the log ended with. The two oldest batches of a
-    checkpoint that does not begin at 0 tell nothing: a seed may have written their files. Nor do two that name one
-    moment: an offset file that was mended has the header of a batch next to it.
+    A file sink takes no batch whose number its log has, so a checkpoint that was reset, or lost its newest batches,
+    beside a table loses the batches that it plans again without an error, all up to the one that the log ended with.
+    The two oldest batches of a checkpoint that does not begin at 0 tell nothing: a seed may have written their files.
     """
-    first, times = min(planned_at, default=0), Counter(planned_at.values())
-    done = (b for b in sorted(planned_at) if committed is not None and b <= committed)
-    asked = (b for b in done if (first == 0 or b > first + 1) and times[planned_at[b]] == 1)
-    log = table.child(FOLDER)
-    skipped = [b for b in asked if _is_older_than_plan(log, b, planned_at[b] - skew_ms)]
+    first, log = min(plans.planned_at, default=0), table.child(FOLDER)
+    done = (b for b in sorted(plans.planned_at) if committed is not None and b <= committed)
+    asked = (b for b in done if (first == 0 or b > first + 1) and plans.can_be(b))
+    skipped = [b for b in asked if _is_older_than_plan(log, b, plans.planned_at[b] - plans.skew_ms)]
     if not skipped:
         return []
     return [finding("SINK_SWALLOWED", FOLDER, first=skipped[0], last=skipped[-1], count=len(skipped))]
-
-
-def bound_skew(checkpoint: Store, table: Store, planned_at: Mapping[int, int]) -> int:
-    """By how many ms a table's file may seem older than it is beside the moments that offset files name. The two clocks
-    agree where offset files were written as soon as they were planned: a checkpoint that was copied tells nothing."""
-    places = checkpoint.identity(""), table.identity("")
-    if not planned_at or None in places or len({place[0] for place in places if place}) > 1:
-        return SKEW_MS
-    written = {e.name: e.mtime_ms for e in checkpoint.entries("offsets") if e.mtime_ms is not None}
-    waits = [written[str(b)] - planned for b, planned in planned_at.items() if str(b) in written]
-    return MEASURED_SKEW_MS if 0 <= min(waits, default=-1) <= PLANNING_MS else SKEW_MS
 
 
 def _is_older_than_plan(log: Store, batch: int, moment_ms: int) -> bool:

@@ -36,8 +36,8 @@ def beside_table(
             return [other]
         findings = sinklog.judge_sink_log(log, committed, planned, unique_state=unique_state)
         if log.present:
-            skew_ms = sinklog.bound_skew(checkpoint, table, planned_at)
-            findings += sinklog.find_skipped(table, planned_at, committed, skew_ms=skew_ms)
+            plans = sinklog.read_plan_times(checkpoint, table, planned_at)
+            findings += sinklog.find_skipped(table, plans, committed)
         return findings + (sinklog.judge_files(table, log) if deep else [])
     try:  # a table that was converted to Delta keeps the log that it had as a file table: no one writes it any more
         sink = deltasink.read_delta_sink(table)

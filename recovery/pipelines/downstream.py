@@ -185,7 +185,7 @@ def refreshed_in_full(update: Mapping[str, Any], flow: str, dataset: str) -> boo
     return FlowInUpdate.read(update, flow).outcome is FlowOutcome.OK and asks_full_refresh(update, dataset)
 
 
-def asks_full_refresh(update: Mapping[str, Any], dataset: str) -> bool:
+def asks_full_refresh(update: log.ApiUpdate, dataset: str) -> bool:
     """Was the update started to write this table from scratch?"""
     chosen = update.get("full_refresh_selection") or ()
     return bool(update.get("full_refresh")) or dataset in chosen or dataset.rsplit(".", 1)[-1] in chosen

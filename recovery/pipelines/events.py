@@ -20,6 +20,10 @@ NO_FLOW: Final = "pipelines.flowTimeMetrics.missingFlowName"
 TABLE_FLOWS: Final = frozenset({"COMPLETE", "SNAPSHOT", "SNAPSHOT_CHANGE", "MATERIALIZED_VIEW", "VIEW"})
 """Flow types without a streaming checkpoint."""
 
+ApiEvent = Mapping[str, Any]
+"""An event as the Pipelines API sends it."""
+ApiUpdate = Mapping[str, Any]
+"""An update as the Pipelines API sends it, or with what the pipeline's row keeps of it (`folding.remembered`)."""
 EMPTIED: Final = "x_reprise_emptied"
 """The event in which our server says which datasets an update emptied at set-up; other services have no word for it."""
 NEW_TABLE: Final = "x_reprise_new_table"
@@ -278,7 +282,7 @@ def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> 
     return []
 
 
-def makes_new_table(events: Iterable[Mapping[str, Any]], flow: str) -> bool:
+def makes_new_table(events: Iterable[ApiEvent], flow: str) -> bool:
     """Whether an event of the flow says that its update made the table, so that nothing of before is in it."""
     return any(details(event).get(NEW_TABLE) is True and flow_name(event) == flow for event in events)
 

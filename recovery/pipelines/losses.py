@@ -79,7 +79,7 @@ def read_table_memory(row: Flow | None) -> SinkMemory:
 def over(
     folded: Mapping[str, FlowValues],
     rows: Mapping[str, Flow],
-    updates: Sequence[Mapping[str, Any]],
+    updates: Sequence[log.ApiUpdate],
     *,
     missed: Collection[str] = (),
     reruns: Reruns = NO_RERUNS,
@@ -119,7 +119,7 @@ def over(
 
 
 def _find_skipped(
-    updates: Sequence[Mapping[str, Any]], flow: str, dataset: str, reruns: Reruns
+    updates: Sequence[log.ApiUpdate], flow: str, dataset: str, reruns: Reruns
 ) -> TableLoss | None:
     """Rows that a Delta table skipped, as it had taken batches of these numbers from the same query."""
 
@@ -133,7 +133,7 @@ def _find_skipped(
     return _note_loss(LostRows.PASSED_OVER, skipped, flow)
 
 
-def _note_loss(condition: LostRows, update: Mapping[str, Any], flow: str) -> TableLoss:
+def _note_loss(condition: LostRows, update: log.ApiUpdate, flow: str) -> TableLoss:
     """In this update; {}: in one that is out of sight."""
     at = _time(update, flow)
     since = at.isoformat() if at else ""
@@ -151,12 +151,12 @@ def _fields(state: str, loss: TableLoss) -> FlowValues:
     }
 
 
-def _not_read(update: Mapping[str, Any], flow: str) -> TableLoss:
+def _not_read(update: log.ApiUpdate, flow: str) -> TableLoss:
     return _note_loss(LostRows.NOT_READ, update, flow)
 
 
 def _counted(
-    pending: Sequence[Mapping[str, Any]],
+    pending: Sequence[log.ApiUpdate],
     flow: str,
     dataset: str,
     known: SinkMemory,
@@ -212,7 +212,7 @@ def _counted(
 
 
 def _note_query(
-    update: Mapping[str, Any],
+    update: log.ApiUpdate,
     flow: str,
     rerun: Rerun | None,
     before: QueryBatches | None,
@@ -248,14 +248,14 @@ class _Pending:
     that cannot be, though it is over and later ones are read. `out_of_sight`: the one that was counted last is not
     among the updates, so what ran in between is not known. `running`: the one after these, where it still runs."""
 
-    whole: Sequence[Mapping[str, Any]]
-    hidden: Mapping[str, Any] | None = None
+    whole: Sequence[log.ApiUpdate]
+    hidden: log.ApiUpdate | None = None
     out_of_sight: bool = False
-    running: Mapping[str, Any] | None = None
+    running: log.ApiUpdate | None = None
 
 
 def _pending(
-    updates: Sequence[Mapping[str, Any]],
+    updates: Sequence[log.ApiUpdate],
     flow: str,
     known: SinkMemory,
     missed: Collection[str],
@@ -285,13 +285,13 @@ def _pending(
     return _Pending(oldest_first[at:end], hidden, lost, oldest_first[end] if runs else None)
 
 
-def _is_hidden(oldest_first: Sequence[Mapping[str, Any]]) -> bool:
+def _is_hidden(oldest_first: Sequence[log.ApiUpdate]) -> bool:
     """Is the first one not read, though a later one is?"""
     first, *later = oldest_first
     return not is_whole(first) and any(is_whole(u) and not u.get("validate_only") for u in later)
 
 
-def is_whole(update: Mapping[str, Any]) -> bool:
+def is_whole(update: log.ApiUpdate) -> bool:
     """Is all there of an update that counting it needs?"""
     return bool(update.get("validate_only") or (update.get("read") and "file_batches" in update))
 
@@ -301,7 +301,7 @@ def _of_shared(
     dataset: str,
     folded: Mapping[str, FlowValues],
     rows: Mapping[str, Flow],
-    updates: Sequence[Mapping[str, Any]],
+    updates: Sequence[log.ApiUpdate],
     elsewhere: Collection[str],
 ) -> TableLoss | None:
     """What it says that another flow writes the same file table; `elsewhere`: such flows of other pipelines."""
@@ -341,7 +341,7 @@ def _file_sink(progress: Any) -> str:
 
 
 def file_batches(
-    events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.FlowProgress]
+    events: Sequence[log.ApiEvent], progress: Mapping[str, log.FlowProgress]
 ) -> dict[str, FileBatches]:
     """What one update's events say of each flow whose sink is a table of files, and that had input."""
     batches_by_flow = {}
@@ -359,6 +359,6 @@ def file_batches(
     return batches_by_flow
 
 
-def _time(update: Mapping[str, Any], flow: str) -> datetime | None:
+def _time(update: log.ApiUpdate, flow: str) -> datetime | None:
     own = FlowInUpdate.read(update, flow)
     return log.when(own.at or update.get("ended_at")) or log.when(update.get("creation_time"))

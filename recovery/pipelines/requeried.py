@@ -8,7 +8,7 @@ checkpoint that was removed whole comes a new id: what is read again is written 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from recovery.contracts import codec
 from recovery.contracts.updates import QueryBatches
@@ -20,7 +20,7 @@ _OBJECT: Final = re.compile(r"@[0-9a-f]+$")  # Java's identity of an object, ano
 
 
 def read_batches(
-    events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.FlowProgress]
+    events: Sequence[log.ApiEvent], progress: Mapping[str, log.FlowProgress]
 ) -> dict[str, QueryBatches]:
     """What one update's events say of each flow with such a sink that had input. A flow whose query began under another
     id within the update is left out: which numbers are whose is not known."""
@@ -44,7 +44,7 @@ def read_batches(
     return batches_by_flow
 
 
-def find_ends(events: Sequence[Mapping[str, Any]], flow: str) -> tuple[log.Batch, log.Batch] | None:
+def find_ends(events: Sequence[log.ApiEvent], flow: str) -> tuple[log.Batch, log.Batch] | None:
     """The batches of a flow with the lowest and the highest number, of those that had input, though the table may have
     skipped it; None where none had."""
     took = sorted((b for b in log.batches(events, flow) if b.takes_input), key=lambda b: b.number)
@@ -67,21 +67,21 @@ def reads_again(ran: QueryBatches, before: QueryBatches | None) -> bool:
     return not ran.is_delta and begins_again(ran.first, ran.first_input, before.last, before.last_input)
 
 
-def _ids(events: Sequence[Mapping[str, Any]], flow: str) -> set[str]:
+def _ids(events: Sequence[log.ApiEvent], flow: str) -> set[str]:
     mine = [e for e in events if log.flow_name(e) == flow]
     return {str(told.body.get("id") or "") for e in mine for told in log.progress([e]).values()}
 
 
 def find_skipped(
-    updates: Sequence[Mapping[str, Any]],
+    updates: Sequence[log.ApiUpdate],
     flow: str,
     dataset: str,
     planned: Callable[[str, int], bool],
-) -> Mapping[str, Any] | None:
+) -> log.ApiUpdate | None:
     """The update, of those given newest first, in which the numbers of a query began again since the table was last
     emptied; None where none did. `planned`: whether a recovery's own update began with such a number."""
     newest: dict[str, tuple[int, str]] = {}
-    skipped: Mapping[str, Any] | None = None
+    skipped: log.ApiUpdate | None = None
     for update in reversed(updates):
         if update.get("validate_only"):
             continue

@@ -219,7 +219,7 @@ def _fed_again(flow: Flow, recoveries: Sequence[ProvingRecovery], begin: str) ->
 
 
 def _read_again(flow: Flow, recoveries: Sequence[ProvingRecovery], begin: str) -> Doubt | None:
-    """The same of rows that its own query read again, as nobody planned."""
+    """The same of rows that its own query read again, as no plan asked it to."""
     read_again = read_table_memory(flow).read_again
     if read_again is None:
         return None

@@ -195,6 +195,7 @@ def plan_later(checkpoint: Path, batch: int, *, by_ms: int, written_after_ms: in
         ({0: 20_000, 1: 20_000, 2: 20_000}, -40, set()),
         ({5: 20_000, 6: 20_000}, 40, {"SINK_SWALLOWED"}),
         ({5: 20_000, 6: 19_999}, 40, set()),
+        ({4: HOUR_MS}, 40, set()),
         ({}, 40, set()),
     ],
     ids=[
@@ -203,6 +204,7 @@ def plan_later(checkpoint: Path, batch: int, *, by_ms: int, written_after_ms: in
         "clocks that differ",
         "the newest planned again",
         "one mended with the header of the next",
+        "one that names a moment after it was written",
         "its own batches",
     ],
 )
@@ -212,7 +214,9 @@ def test_a_reset_within_a_minute_shows_where_the_clocks_agree(
     Built(tmp_path / "ck", batches=7).write()
     sink_log(tmp_path / "table", 6)
     for batch in range(7):
-        plan_later(tmp_path / "ck", batch, by_ms=later_ms.get(batch, 0), written_after_ms=written_after_ms)
+        later = later_ms.get(batch, 0)
+        after = -later if later == HOUR_MS else written_after_ms
+        plan_later(tmp_path / "ck", batch, by_ms=later, written_after_ms=after)
     assert codes(tmp_path / "ck", tmp_path / "table") == expected
 
 

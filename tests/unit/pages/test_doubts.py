@@ -217,9 +217,19 @@ def test_what_no_poll_confirms_is_not_called_well(responder: Client, values: dic
     assert doubts(responder, flow) == ["not-asked"]
 
 
-@pytest.mark.parametrize("state", ["failed", "running", "stopped", "stale", "unknown"])
-def test_a_flow_that_is_not_ok_says_enough_by_its_state(responder: Client, state: str) -> None:
+@pytest.mark.parametrize("state", ["failed", "stopped", "stale", "unknown"])
+def test_a_flow_that_is_neither_ok_nor_runs_says_enough_by_its_state(responder: Client, state: str) -> None:
     flow = f.flow(state=state)
     recovery(flow, "unproven", FAILS, timezone.now())
     page = parse(text(responder, f"/flows/{flow.pk}"))
     assert not [code for code in page.codes if code.startswith("doubt-")]
+
+
+@pytest.mark.parametrize(("state", "word"), [("ok", "OK, not proven"), ("running", "Running, not proven")])
+def test_the_badge_of_a_doubt_begins_with_what_the_flow_does(
+    responder: Client, state: str, word: str
+) -> None:
+    flow = f.flow(state=state)
+    recovery(flow, "unproven", FAILS, timezone.now())
+    assert doubts(responder, flow) == ["not-proven"]
+    assert word in parse(text(responder, f"/flows/{flow.pk}")).text
