@@ -230,8 +230,8 @@ def _read_again(flow: Flow, recoveries: Sequence[ProvingRecovery], begin: str) -
     return Doubt(
         DoubtCode.READ_AGAIN,
         "rows may be twice",
-        f"{begin}, but{on} its query began again from its start, beside the rows of before.",
-        "Rows may be in its table twice, or missing. Compare it with what it reads, or write it from scratch.",
+        f"{begin}, but{on} its query began again from the start, and its table was not emptied.",
+        "Rows may be there twice, or missing. Compare the table with its input, or write it from scratch.",
     )
 
 

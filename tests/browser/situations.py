@@ -403,8 +403,10 @@ def _unread(standing: Any, lost: Any) -> None:
 
 
 def _doubted() -> dict[str, str]:
-    """Flows that are ok over tables with rows lost or doubled: as accepted, and as a proof found them."""
+    """Flows that are ok or run over tables with rows lost or doubled: as accepted, as a proof found them, and as their
+    updates made them."""
     from recovery.models import Flow, Plan, Recovery
+    from recovery.workflow.doubting import keep_table_doubts
     from tests import factories as f
 
     accepted = f.repeated(f.failed_flow(f.pipeline(f.workspace(), "billing")))
@@ -427,7 +429,13 @@ def _doubted() -> dict[str, str]:
     Recovery.objects.filter(pk=differs.pk).update(measured={**differs.measured, **rows})
     well = {"state": "ok", "failing_since": None, "condition": "", "error": [], "failed_update": ""}
     Flow.objects.filter(pk__in=[accepted.flow_id, differs.flow_id]).update(**well)
+    again = f.flow(f.pipeline(f.workspace(), "parcels"), state="running")
+    again.sink_memory = {"read_again": {"since": f.ago(days=2).isoformat(), "update": "u-1"}}
+    again.save()
+    keep_table_doubts([again.pk])
     return {
+        "flow-read-again": f"/flows/{again.pk}",
+        "inventory-read-again": "/?show=all&q=parcels",
         "flow-accepted": f"/flows/{accepted.flow_id}",
         "verify-accepted": f"/recoveries/{accepted.pk}/verify",
         "flow-differs": f"/flows/{differs.flow_id}",
