@@ -71,15 +71,15 @@ def read_sink_log(table: Store) -> SinkLog:
 
 
 def began_after(table: Store, moment_ms: int) -> bool:
-    """Whether the log of a table began after a moment, in ms since 1970: its entry of batch 0 was written later or,
-    where that was compacted away, each file that it names. False where that is not known. Raises OSError."""
+    """Whether the log of a table began after a moment, in ms since 1970: each file of its batch 0 was written later or,
+    where that entry was compacted away or names none, each file of the log. False where that is not known.
+
+    Spark noted these times as the storage's clock had them, and copying a table does not change them. Raises OSError.
+    """
     if not table.is_dir(FOLDER):
         return False
-    first = next(
-        (e for e in table.entries(FOLDER, MAX_FILES) if filelog.parse_name(e.name) == (0, False)), None
-    )
-    if first is not None:
-        return first.mtime_ms is not None and first.mtime_ms > moment_ms
+    if written := _list_write_times(table.child(FOLDER), 0):
+        return min(written) > moment_ms
     log = read_sink_log(table)
     return bool(log.files) and not log.findings and min(file.mtime_ms for file in log.files) > moment_ms
 
@@ -261,12 +261,17 @@ def find_skipped(table: Store, plans: PlanTimes, committed: int | None) -> list[
 
 def _is_older_than_plan(log: Store, batch: int, moment_ms: int) -> bool:
     """Whether all files of a batch's own entry were written before a moment; False where no entry tells."""
+    written = _list_write_times(log, batch)
+    return bool(written) and max(written) < moment_ms
+
+
+def _list_write_times(log: Store, batch: int) -> list[int]:
+    """When the files of a batch's own entry were written, in ms since 1970; [] where no entry tells."""
     try:
         entries = filelog.parse_sink(log.read(str(batch), MAX_OWN_BYTES))
     except (FileNotFoundError, Malformed, TooLarge):
-        return False
-    written = [e.mtime_ms for e in entries if e.action == "add"]
-    return bool(written) and max(written) < moment_ms
+        return []
+    return [e.mtime_ms for e in entries if e.action == "add"]
 
 
 def following_batch(committed: int | None, planned: int | None) -> int:

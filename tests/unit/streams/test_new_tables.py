@@ -91,6 +91,24 @@ def test_a_log_whose_first_entry_was_compacted_away_began_with_its_oldest_file(
     assert began_after(Store.open(str(tmp_path)), moment) is began
 
 
+@pytest.mark.parametrize(("moment", "began"), [(STARTED_MS - 1, True), (STARTED_MS, False)])
+def test_a_log_that_was_copied_since_began_with_the_files_of_its_first_batch(
+    tmp_path: Path, moment: int, began: bool
+) -> None:
+    sink_log(tmp_path, 2)
+    later = STARTED_MS / 1000 + 3600
+    for entry in (tmp_path / "_spark_metadata").iterdir():
+        os.utime(entry, (later, later))
+    assert began_after(Store.open(str(tmp_path)), moment) is began
+
+
+def test_a_log_whose_first_batch_wrote_no_file_began_with_its_oldest_file(tmp_path: Path) -> None:
+    sink_log(tmp_path, 2)
+    put(tmp_path / "_spark_metadata" / "0", "v1")
+    first_ms = STARTED_MS + 1
+    assert [began_after(Store.open(str(tmp_path)), m) for m in (first_ms - 1, first_ms)] == [True, False]
+
+
 def _begin_again(root: Path) -> None:
     """A checkpoint whose batches were planned an hour after those that the table has of their numbers."""
     built = Built(root, query_id=logs.QUERY).write()
