@@ -69,20 +69,24 @@ def check_named_sink(sink: Sink, report: CheckpointReport) -> None:
 
 
 def sink_by_log(checkpoint: str, seen: Sequence[SeenRun]) -> Sink:
-    """As the newest batch in event logs names it; nothing for a sink that is no folder. `seen`: runs of the query, the
-    oldest first. Those that name another checkpoint show the table of a copy, or of the original."""
+    """As the newest batch in event logs that names a sink does; nothing where that is no folder, as a topic. `seen`:
+    runs of the query, the oldest first. Those that name another checkpoint show the table of a copy, or of the
+    original."""
     own = leave_out_other_checkpoints(checkpoint, seen)
-    for batch in [batch for one in reversed(own) for batch in one.run.batches[-1:]]:
-        _, place = _describe_sink(batch)
-        if place:
-            return sink_of(place) if "/" in place else Sink("", "")
-    return Sink("", "")
+    batches = (batch for run in reversed(own) for batch in run.run.batches[-1:])
+    named = next((description for batch in batches if (description := _describe_sink(batch))), "")
+    _, place = _read_description(named)
+    return sink_of(place) if "/" in place else Sink("", "")
 
 
-def _describe_sink(batch: Mapping[str, object]) -> tuple[str, str]:
-    """Class and place of the table that a batch's progress names; "" each where it names none."""
+def _describe_sink(batch: Mapping[str, object]) -> str:
     sink = batch.get("sink")
-    named = _NAMED.search(str(sink.get("description") or "")) if isinstance(sink, Mapping) else None
+    return str(sink.get("description") or "") if isinstance(sink, Mapping) else ""
+
+
+def _read_description(description: str) -> tuple[str, str]:
+    """Class and place of the table that a sink's description names; "" each where it names none."""
+    named = _NAMED.search(description)
     return (named[1], strip_file_scheme(named[2].rstrip("/"))) if named and "`" not in named[2] else ("", "")
 
 
@@ -108,7 +112,7 @@ def _began_table(update: StreamUpdate, before: StreamUpdate | None, since_ms: fl
     # of a long run only the newest batches are kept
     if run is None or run.last_batch is None or run.batches_in_all <= run.last_batch:
         return False
-    kind, place = _describe_sink(run.batches[-1]) if run.batches else ("", "")
+    kind, place = _read_description(_describe_sink(run.batches[-1]) if run.batches else "")
     try:
         if kind == "FileSink" and "/" in place and update.created_ms > since_ms:
             return _is_newer(kind, place, run.started_ms)

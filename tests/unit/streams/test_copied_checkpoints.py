@@ -93,3 +93,29 @@ def test_an_original_keeps_its_table_where_its_copy_has_run_since(
     seen = preview_stream(checkpoint=str(checkpoint.root), said=StreamDetails(event_log=events), by=ADMIN)
     original, _ = adopted(checkpoint, event_log=events)
     assert (original.sink, seen.sink.sink.place) == (str(tables[0]), str(tables[0]))
+
+
+@pytest.mark.parametrize(
+    "sink", [b"KafkaTable[orders]", b"ForeachBatchSink", b"FileSink[file:/data/`x`]"], ids=["topic", "function", "name"]
+)
+def test_a_stream_that_wrote_a_table_before_does_not_keep_it(
+    checkpoint: Built, tables: tuple[Path, Path], tmp_path: Path, sink: bytes
+) -> None:
+    before = batch_into(tables[0], checkpoint.root)
+    now = [line.replace(f"FileSink[file:{tables[1]}]".encode(), sink) for line in batch_into(
+        tables[1], checkpoint.root, OTHER_RUN
+    )]  # fmt: skip
+    assert any(sink in line for line in now)
+    events = write_log(tmp_path / "events", *before, *now, logs.ended())
+    seen = preview_stream(checkpoint=str(checkpoint.root), said=StreamDetails(event_log=events), by=ADMIN)
+    stream, _ = adopted(checkpoint, event_log=events)
+    assert (stream.sink, seen.sink.sink.place) == ("", "")
+
+
+def test_a_stream_whose_newest_run_had_no_batch_keeps_its_table(
+    checkpoint: Built, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    begun = [logs.query_started(run=OTHER_RUN), logs.terminated(FAILURE, run=OTHER_RUN)]
+    events = write_log(tmp_path / "events", *batch_into(tables[0], checkpoint.root), *begun, logs.ended())
+    stream, _ = adopted(checkpoint, event_log=events)
+    assert stream.sink == str(tables[0])
