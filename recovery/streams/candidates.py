@@ -39,7 +39,7 @@ LOG_SECONDS: Final = 1800.0
 
 class SkipReason(StrEnum):
     """Why a query that was found is not adopted. SHARED: another folder holds the same query id, and no event log
-    tells which of them the query writes to. NO_CHECKPOINT: event logs name it, and none of the folders holds it.
+    names this one. NO_CHECKPOINT: event logs name it, and none of the folders holds it.
     OVER_LIMIT: the next call adopts it."""
 
     NONE = ""
@@ -198,14 +198,12 @@ def _candidate(
     standing = found.standing
     query_id, pipeline = standing.query_id, listed.pipelines.get(real, "")
     seen, folder = _find_newest_run(index, folders, query_id, found.place)
-    named = seen.run.checkpoint if seen else ""
-    names_it = bool(named) and is_same_place(named, found.place)
     skip = SkipReason.NONE
     if pipeline:
         skip = SkipReason.ADOPTED
     elif not query_id:
         skip = SkipReason.NO_QUERY
-    elif query_id in shared and not names_it:
+    elif query_id in shared and not _is_named(index, folders, query_id, found.place):
         skip = SkipReason.SHARED
     return StreamCandidate(
         found.place, query_id, choose_name(seen.run.name if seen else "", found.place), standing.planned,
@@ -243,6 +241,12 @@ def _find_newest_run(
         own = leave_out_other_checkpoints(checkpoint, seen) if checkpoint else seen
         newest += [(bool(own), run.run.started_ms, run, folder) for run in (own or seen)[-1:]]
     return max(newest, key=itemgetter(0, 1))[2:] if newest else (None, "")
+
+
+def _is_named(index: tailing.LogIndex, folders: Sequence[str], query_id: str, checkpoint: str) -> bool:
+    """Whether a run of a query names this folder. A run that had no batch yet names none."""
+    runs = (seen.run for folder in folders for seen in index.runs_of(folder, [query_id]))
+    return any(run.checkpoint and is_same_place(run.checkpoint, checkpoint) for run in runs)
 
 
 def _state(seen: SeenRun | None) -> str:

@@ -153,6 +153,23 @@ def test_each_of_two_folders_of_a_query_id_is_adopted_by_its_own_run(
     assert rows["orders-copy"] == (None, "ended")
 
 
+def test_a_folder_that_an_earlier_run_names_is_adopted_where_the_newest_one_had_no_batch(
+    monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path, events: Path
+) -> None:
+    shutil.copytree(roots / "orders", roots / "orders-copy")
+    lines = [
+        *logs.started("app-0"), logs.query_started(QUERIES[0], RUNS[0]),
+        logs.batch_plan(RUNS[0], f"file:{roots}/orders"), logs.terminated(None, query=QUERIES[0], run=RUNS[0]),
+        logs.query_started(QUERIES[0], RUNS[9]),
+        logs.terminated(logs.FAILURE, query=QUERIES[0], run=RUNS[9]), logs.ended(),
+    ]  # fmt: skip
+    (events / "app-0").write_bytes(b"".join(lines))
+    _, told = adopt(monkeypatch, responder, "--roots", str(roots), "--event-log", str(events), "--list")
+    rows = {Path(s["checkpoint"]).name: (s["skip"], s["state"]) for s in told["streams"]}
+    assert rows["orders"] == (None, "failed")
+    assert rows["orders-copy"][0] == "query_id_shared"
+
+
 def test_two_of_one_name_are_told_apart(
     monkeypatch: pytest.MonkeyPatch, responder: str, tmp_path: Path
 ) -> None:

@@ -96,7 +96,9 @@ def test_an_original_keeps_its_table_where_its_copy_has_run_since(
 
 
 @pytest.mark.parametrize(
-    "sink", [b"KafkaTable[orders]", b"ForeachBatchSink", b"FileSink[file:/data/`x`]"], ids=["topic", "function", "name"]
+    "sink",
+    [b"KafkaTable[orders]", b"ForeachBatchSink", b"FileSink[file:/data/`x`]"],
+    ids=["topic", "function", "name"],
 )
 def test_a_stream_that_wrote_a_table_before_does_not_keep_it(
     checkpoint: Built, tables: tuple[Path, Path], tmp_path: Path, sink: bytes
