@@ -19,15 +19,13 @@ UUID = re.compile(rb'"id"\s*:\s*"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"'
 
 
 def mend_metadata(work: RepairWork, finding: Finding) -> DamageRepair:
-    """The query id: given, still legible, or a new one where the sink does not know a batch by it."""
+    """The query id: still legible, or a new one where the sink does not know a batch by it."""
     query_id, whence = _query_id(work)
     work.layout.write("metadata", metadata_of(query_id))
     return DamageRepair(finding.code, "metadata", finding.says, f"Written with {whence}.")
 
 
 def _query_id(work: RepairWork) -> tuple[str, str]:
-    if work.known.query_id:
-        return work.known.query_id, f"the query id {work.known.query_id}"
     try:
         legible = UUID.search(work.read("metadata"))
     except Malformed:
@@ -38,11 +36,12 @@ def _query_id(work: RepairWork) -> tuple[str, str]:
     unfinished = planned is not None and (committed is None or planned > committed)
     if unfinished and work.known.sink_kind != "files":
         raise CannotRepair(
-            f"Batch {planned} may be in the sink under the old query id; give that id (Delta: txn.appId of the "
-            "table's history; Iceberg: spark.sql.streaming.queryId of a snapshot's summary)."
+            f"Batch {planned} may be in the sink under the old query id. Put metadata back from a backup, or write it "
+            "with that id (Delta: txn.appId of the table's history; Iceberg: spark.sql.streaming.queryId of a "
+            "snapshot's summary)."
         )
     if not work.known.new_query_id:
-        raise CannotRepair("The query id is not known; give it, or allow a new one.")
+        raise CannotRepair("The query id is not known. Put metadata back from a backup.")
     why = "a file table knows batches by number alone" if unfinished else "no batch is unfinished"
     return work.known.new_query_id, f"a new query id: {why}"
 
@@ -120,7 +119,7 @@ def lost_offsets(work: RepairWork, finding: Finding) -> DamageRepair:
     batch = _batch_of_finding(finding)
     committed, newest = work.report.last_committed, max(work.batches("offsets"), default=batch)
     name = f"offsets/{batch}"
-    if batch + 1 == committed == newest and batch not in work.known.offsets:
+    if batch + 1 == committed == newest:
         data = work.read(f"offsets/{newest}")
         formats.parse_offsets(data)
         work.layout.write(name, data)
@@ -142,8 +141,6 @@ def _header_from(work: RepairWork, batch: int) -> bytes:
 
 def _infer_batch_ends(work: RepairWork, batch: int) -> tuple[list[str | None], str]:
     """Where a batch ended, per source, and how that is known. Raises CannotRepair where two answers are possible."""
-    if batch in work.known.offsets:
-        return list(work.known.offsets[batch]), "from the progress events"
     below, above = work.offsets(batch - 1), work.offsets(batch + 1)
     if below is not None and above is not None:
         pairs = zip(below.sources, above.sources, strict=True)

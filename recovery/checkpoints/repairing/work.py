@@ -27,16 +27,12 @@ class ListedInput:
 class KnownFacts:
     """What is known besides the checkpoint itself. Everything may be left out."""
 
-    #: the id that the lost file held
-    query_id: str | None = None
-    #: one to take if that is not known
+    #: to take where the file that held the old one is lost
     new_query_id: str | None = None
     #: "files" for a table with `_spark_metadata`
     sink_kind: str | None = None
     #: the newest batch of that table
     sink_head: int | None = None
-    #: batch -> end offset per source, from progress events
-    offsets: Mapping[int, tuple[str | None, ...]] = field(default_factory=dict)
     #: Spark's names by id
     operators: tuple[str, ...] = ()
     #: by source key (index or name)

@@ -14,7 +14,7 @@ from tests.checkpoint_builder import Built
 from tests.unit.checkpoints.killing import deaths, killed
 from tests.unit.checkpoints.seeding import free, tree
 
-KNOWN = KnownFacts(query_id="11111111-1111-4111-8111-111111111111", sink_kind="files", sink_head=2)
+KNOWN = KnownFacts(new_query_id="11111111-1111-4111-8111-111111111111", sink_kind="files", sink_head=2)
 
 
 def seeded(where: str, fence: int) -> None:
