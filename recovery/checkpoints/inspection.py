@@ -355,7 +355,7 @@ def _compare_numbering(tree: Tree, offsets: set[int], commits: set[int], *, old:
     if planned > 0 and planned - 1 not in offsets and not tracks_asynchronously(offsets, commits):
         findings.append(finding("OFFSET_NEIGHBOUR_MISSING", f"offsets/{planned - 1}", batch=planned - 1))
     if committed is not None and committed > planned:
-        findings.append(finding("COMMITS_AHEAD", f"commits/{committed}", batch=committed, newest=planned))
+        findings.append(finding("COMMITS_AHEAD", f"offsets/{committed}", batch=committed, newest=planned))
     elif committed is None or committed < planned:
         if not old and planned - 1 > (-1 if committed is None else committed):
             newest = "missing" if committed is None else committed

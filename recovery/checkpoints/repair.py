@@ -20,6 +20,7 @@ from recovery.checkpoints.repairing import (
     ListedInput,
     RepairWork,
     UnrepairedDamage,
+    batches,
     state,
 )
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
@@ -34,12 +35,14 @@ __all__ = [
     "RepairPlan",
     "UnrepairedDamage",
     "damage_to_repair",
+    "find_lost_offsets",
     "plan_repair",
     "prepare_repair",
 ]
 
 OUTSIDE = ("VERSION_NOT_A_DIRECTORY",)  # next to the checkpoint, where nothing is rewritten
 WITHIN_STATE_FILES = ("STATE_FILE_DAMAGED", "STATE_BLOCK_DAMAGED")
+OFFSETS_LOST = frozenset(code for code, mender in MENDERS.items() if mender is batches.lost_offsets)
 MAX_MENDINGS = 100  # of one checkpoint; more is no damage but another thing
 
 
@@ -67,6 +70,16 @@ class RepairPlan(LaidPlan):
 def damage_to_repair(report: CheckpointReport) -> tuple[Finding, ...]:
     """Findings that a repair is about: every blocker, and the silent losses of checks that it can put back."""
     return tuple(f for f in report.findings if f.severity is Severity.BLOCKER or f.code in MENDERS)
+
+
+def find_lost_offsets(location: str, report: CheckpointReport) -> tuple[UnrepairedDamage, ...]:
+    """Lost offset files that no repair can rebuild: what is left of the checkpoint decides that alone. Reads only.
+
+    `report`: of the checkpoint at `location`. Raises as `plan_repair`.
+    """
+    if not any(f.code in OFFSETS_LOST for f in report.findings):
+        return ()
+    return tuple(damage for damage in plan_repair(location).left if damage.code in OFFSETS_LOST)
 
 
 def plan_repair(

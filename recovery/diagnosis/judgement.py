@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from recovery.blaming import find_code_failure, first_sentence
+from recovery.checkpoints.repair import UnrepairedDamage
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.table_progress import is_first_batch_open
 from recovery.contracts.diagnosis import (
@@ -57,6 +58,8 @@ class FailureEvidence:
     program: bool = False
     #: of the checkpoint that was read, what speaks of itself and not of this error; else as `report`
     beside: CheckpointReport | None = None
+    #: of its damage, what no repair can rebuild
+    unrepaired: Sequence[UnrepairedDamage] = ()
     #: why there is no report
     unread: str = "The checkpoint could not be read from here, so this relies on the error alone."
 
@@ -78,6 +81,7 @@ def diagnose_failure(
     of_flow: bool = True,
     where: PlatformSupport | None = None,
     beside: CheckpointReport | None = None,
+    unrepaired: Sequence[UnrepairedDamage] = (),
     unread: str = "",
 ) -> Diagnosis:
     """The diagnosis of a failure.
@@ -89,7 +93,8 @@ def diagnose_failure(
     `old_text`, `new_text`: the code that last worked and the code that failed. Never raises; an error that
     the table does not know is said to be unknown. `where`: what the workspace and the sink let one do; None: all.
     `beside`: a checkpoint whose damage is to be said, and which explains nothing of this error, as it is of another
-    query. `unread`: why there is no report of the checkpoint, in a sentence.
+    query. `unrepaired`: of the checkpoint's damage, what no repair can rebuild, and why. `unread`: why there is no
+    report of the checkpoint, in a sentence.
     """
     place = where or PlatformSupport()
     chain = chain_of(causes)
@@ -110,6 +115,7 @@ def diagnose_failure(
         of_flow,
         place.program,
         beside,
+        unrepaired,
         unread or FailureEvidence.unread,
     )
     judged = _judge_no_failure(evidence) if condition == NO_FAILURE else _judge_evidence(evidence, chain)
@@ -262,7 +268,8 @@ def _add_blockers(judged: Judgement, evidence: FailureEvidence) -> None:
     judged.damaged = f"{', '.join(names)}{more}"
     judged.severity = max(judged.severity, 4)
     judged.says.append("The checkpoint itself shows: " + " ".join(f.says for f in blockers[:3]))
-    mends = [Advice(do) for do in dict.fromkeys(f.do for f in blockers[:3])]
+    why_not = {(damage.code, damage.file): damage.why for damage in evidence.unrepaired}
+    mends = [Advice(do) for do in dict.fromkeys(why_not.get((f.code, f.file), f.do) for f in blockers[:3])]
     judged.advice = [*mends, *judged.advice]
 
 
@@ -452,11 +459,8 @@ def _judge_concurrent_write(judged: Judgement, evidence: FailureEvidence) -> Non
         judged.damaged = f"offsets/{report.last_committed}"
         judged.advice = [
             Advice(
-                f"Choose repair, which rebuilds offsets/{report.last_committed}, or put the file back from a backup."
-            ),
-            Advice(
-                "Before either, check the table: the batch before it may have been written a second time."
-            ),
+                "Before you start again, check the table: the batch before it may have been written a second time."
+            )
         ]
         judged.severity = 4
     else:

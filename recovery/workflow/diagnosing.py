@@ -2,6 +2,7 @@
 
 from recovery import reach
 from recovery.checkpoints import inspect_checkpoint
+from recovery.checkpoints.repair import UnrepairedDamage, find_lost_offsets
 from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.diagnosis import diagnose_failure
@@ -24,9 +25,11 @@ def diagnose_flow(flow: Flow) -> Diagnosis:
     What cannot be read (storage, code) makes it say less, never fail: the error itself is known.
     """
     old, new = _code(flow)
+    report = _report(flow)
     return diagnose_failure(
         causes=flow.error,
-        report=_report(flow),
+        report=report,
+        unrepaired=_find_unrepaired(flow, report),
         old_text=old,
         new_text=new,
         condition=flow.condition,
@@ -77,6 +80,13 @@ def _report(flow: Flow) -> CheckpointReport | None:
         return inspect_checkpoint(checkpoint_of(flow))
     except RepriseError:
         return None
+
+
+def _find_unrepaired(flow: Flow, report: CheckpointReport | None) -> tuple[UnrepairedDamage, ...]:
+    try:
+        return () if report is None else find_lost_offsets(checkpoint_of(flow), report)
+    except RepriseError:
+        return ()
 
 
 def _code(flow: Flow) -> tuple[str, str]:

@@ -93,7 +93,8 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Batch {batch} is committed, but the newest offset file is {newest}.",
         "Runs batch {newest} again into the sink, then fails: CONCURRENT_STREAM_LOG_UPDATE.",
-        "Choose repair: it rebuilds the file from the source's log. Otherwise put it back from a backup.",
+        "Choose repair: it rebuilds the file if the log of one file source shows its end. Otherwise put it back from a "
+        "backup.",
     ),
     FindingKind(
         "COMMITS_BEHIND",
