@@ -2,8 +2,9 @@
 
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from textwrap import fill
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.utils import timezone
 
@@ -20,9 +21,13 @@ from recovery.models import Flow, Pipeline, Recovery
 from recovery.names import shown
 from recovery.people.roles import Right
 from recovery.pipelines.across import twins_of
+from recovery.pipelines.behind import since_of
 from recovery.pipelines.failures import UpdateFailure, failure_from, say_failure
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.pipelines.losses import is_in_doubt
+
+if TYPE_CHECKING:
+    from recovery.workflow.doubting import Doubt
 
 
 class Command(RepriseCommand):
@@ -88,12 +93,15 @@ examples:
             "shares_query_id": twins,
             "problem": pipeline.workspace.poll_error or None,
         }
-        from recovery.workflow.selectors import open_or_unproven_recovery_of  # late: it starts slowly
+        from recovery.workflow.doubting import doubts_of  # late, as below: they start slowly
+        from recovery.workflow.selectors import open_or_unproven_recovery_of
 
         recovery = open_or_unproven_recovery_of(flow.pk)
         about["recovery"] = {"recovery": recovery.label, "state": recovery.state} if recovery else None
+        doubt = doubts_of([flow.pk], timezone.now()).get(flow.pk)
+        about["doubt"] = {"code": doubt.code, "says": doubt.says} if doubt else None
         if flow.state != "failed" and not flow.error and not is_in_doubt(flow):
-            return _answer_of_healthy(flow, about, recovery)
+            return _answer_of_healthy(flow, about, recovery, doubt)
         from recovery.workflow.diagnosing import diagnose_flow
 
         found = diagnose_flow(flow)
@@ -101,17 +109,15 @@ examples:
         return CommandAnswer({**about, "diagnosis": codec.to_json(found)}, says, exit_code=1)
 
 
-def _answer_of_healthy(flow: Flow, about: Mapping[str, object], recovery: Recovery | None) -> CommandAnswer:
+def _answer_of_healthy(
+    flow: Flow, about: Mapping[str, object], recovery: Recovery | None, doubt: "Doubt | None"
+) -> CommandAnswer:
     """Of a flow that does not fail: with what contradicts that it is well."""
-    from recovery.workflow.doubting import doubts_of  # late: it starts slowly
-
     says = f"{flow.name} is not failing: its state is {flow.state}, its last runs {runs(flow)}."
-    doubt = doubts_of([flow.pk], timezone.now()).get(flow.pk)
     doubted = [f"But: {shown(doubt.says)}"] if doubt else []
     known = [write_recovery(recovery)] if recovery else []
-    data = {**about, "doubt": {"code": doubt.code, "says": doubt.says} if doubt else None}
     return CommandAnswer(
-        {**data, "diagnosis": None, "says": says},
+        {**about, "diagnosis": None, "says": says},
         "\n".join([says, *doubted, *known]),
         exit_code=int(doubt is not None and doubt.code.needs_attention),
     )
@@ -143,14 +149,14 @@ def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> CommandAns
         "state": pipeline.judged,
         "failing_since": since.isoformat() if since else None,
         "problem": pipeline.workspace.poll_error or None,
+        "doubt": None,
         "diagnosis": codec.to_json(found),
         "says": says,
     }
     lines = [
         plain(found.title), "",
         f"Pipeline   {shown(pipeline.name)} ({pipeline.environment})",
-        f"Failing    for {ago(since)}, last in {run} {shown(failure.update_id)}" if since
-        else f"Failing    last in {run} {shown(failure.update_id)}",
+        _write_failing(since, f"last in {run} {shown(failure.update_id)}"),
         f"Condition  {shown(found.condition or 'none that Spark names')}",
         "", fill(plain(says), 100),
         "", "Do", *write_points(found.do), "", "Do not",
@@ -159,6 +165,12 @@ def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> CommandAns
     if found.causes:
         lines += ["", "The error", write_error(found.causes[-1].message)]
     return CommandAnswer(about, "\n".join(lines), exit_code=1)
+
+
+def _write_failing(since: datetime | None, last: str) -> str:
+    """Since when it fails; `last`: in which update it did."""
+    began = f"since {since:%Y-%m-%d %H:%M:%S} UTC, for {ago(since)}, " if since else ""
+    return f"Failing    {began}{last}"
 
 
 def runs(flow: Flow) -> str:
@@ -182,11 +194,12 @@ def text(
 ) -> str:
     """What happened, how bad it is, what to do, what not to do, and the error itself last."""
     lines = [plain(found.title), ""]
+    last = f"last in {flow.pipeline.workspace.run_noun} {flow.failed_update or 'not known'}"
     lines += [
         f"Flow       {shown(flow.name)} of pipeline {shown(flow.pipeline.name)} ({flow.pipeline.environment})",
-        f"Failing    for {ago(flow.failing_since)}, last in update {flow.failed_update}"
-        if flow.failing_since
-        else f"State      {flow.state}, last in update {flow.failed_update or 'not known'}",
+        _write_failing(since_of(flow), last)
+        if flow.state == "failed"
+        else f"State      {flow.state}, {last}",
         *(
             f"Shares     its query id with {shown(t['flow'])} of pipeline {shown(t['pipeline'])}"
             for t in twins

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from console.presenters.flow import header_badge
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Advice, Diagnosis
 from recovery.contracts.measured import Measured
@@ -251,6 +252,7 @@ def test_diagnose_is_bad_news_for_a_failing_flow(
     assert code == 1
     assert (found["flow"], found["state"], found["environment"]) == (ORDERS, "failed", "staging")
     assert "dropDuplicates" in found["diagnosis"]["title"]
+    assert found["doubt"] is None
     code, out, _ = run(monkeypatch, token, "diagnose", "p1", "--flow", "orders_flow")
     assert code == 1
     assert (
@@ -270,6 +272,18 @@ def test_diagnose_names_the_command_of_each_answer_to_whether_the_change_was_mea
     _, out, _ = run(monkeypatch, token, "diagnose", "p1", "--flow", "orders_flow")
     plan = f"bin/manage plan p1 --flow {ORDERS} --strategy"
     assert (f"{plan} continue --meant yes" in out, f"{plan} revert --meant no" in out) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("state", "word"), [("failed", "Failing"), ("running", "State"), ("unknown", "State")]
+)
+def test_diagnose_calls_failing_what_the_page_of_the_flow_does(state: str, word: str) -> None:
+    flow = f.failed_flow(state=state)
+    said = diagnose.text(flow, Diagnosis()).splitlines()
+    (line,) = [line for line in said if line.startswith(("Failing", "State"))]
+    moment, badge = f"{flow.failing_since:%H:%M:%S}", header_badge(flow, timezone.now())
+    assert line.split()[0] == word
+    assert (moment in line) == (moment in badge.word) == (state == "failed")
 
 
 NONE = "all"  # no advice is a strategy, so the command that compares every one is named
