@@ -36,6 +36,7 @@ from recovery.models import Stream
 from recovery.people.roles import Actor, Right
 from recovery.planning.actions import FURTHER, make_further_plan
 from recovery.verification.below import uncompared
+from recovery.verification.foreseen import is_beyond_proof
 from recovery.workflow import actions, further, selectors, skipping, unknowns
 from recovery.workflow.awaited import awaited_act
 from recovery.workflow.joining import plans_together
@@ -250,7 +251,12 @@ def _verification(page: RecoveryPage) -> dict[str, object]:
     starts_none = contents is not None and contents.corrects_table
     asked = _read_asked(page)
     refused = _rollback_refusal(page) if stands_still else None
-    ways = partial(verifying.ways_on, way=way, run_noun="" if starts_none else page.run_noun)
+    ways = partial(
+        verifying.ways_on,
+        way=way,
+        run_noun="" if starts_none else page.run_noun,
+        is_beyond_proof=bool(contents and measured and is_beyond_proof(contents, measured)),
+    )
     return {
         **build_frame(page, "verify"),
         "verdict": verdict,

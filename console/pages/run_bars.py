@@ -15,6 +15,7 @@ from recovery.contracts.names import Strategy
 from recovery.errors import RepriseError
 from recovery.models import Recovery, Step
 from recovery.people.roles import Right
+from recovery.verification.foreseen import is_beyond_proof
 from recovery.verification.words import count_repeats
 from recovery.workflow import further, probing, skipping, unknowns
 from recovery.workflow.doubting import PROVING
@@ -218,33 +219,44 @@ def verify_bar(page: RecoveryPage, asked: PersonAsked | None = None) -> ActionBa
         return ActionBar(
             "Nothing to do now.", "The criteria are being measured; this page shows them.", None, (steps,)
         )
-    if state == "needs_attention" and page.recovery.measured and (way := further.find_way(page.recovery)):
-        return ActionBar(
-            f"Opens a further plan in {page.recovery.label}. Changes nothing yet.",
-            "You see its forecast and seal it before anything runs. The recovery stays open.",
-            Primary(
-                f"Plan the {way.says}",
-                post=reverse("verify", args=[page.pk]),
-                name="act",
-                value=way.strategy.value,
-            ),
-            (*_end_without(page), report, steps),
-            may_why(page.by, Right.RECOVER, page.environment),
-            code="plans-repeated-rows" if way.strategy is Strategy.DEDUPLICATE else "plans-missing-rows",
-        )
     if state == "needs_attention" and page.recovery.measured:
-        return ActionBar(
-            "Measures every criterion again.",
-            "Reads only."
-            if corrected
-            else f"Reads only, except that it starts one further {page.run_noun} to prove that it adds nothing.",
-            Primary("Measure again", post=reverse("run", args=[page.pk]), name="confirmed", value="measure"),
-            (*_end_without(page), report, steps),
-            may_why(page.by, Right.RECOVER, page.environment),
-        )
+        return _unproven_bar(page, (report, steps))
     return ActionBar(
         "Nothing was measured yet.",
         "",
         Primary("Go on", href=reverse(page.current, args=[page.pk])) if page.current != "verify" else None,
         (steps,),
+    )
+
+
+def _unproven_bar(page: RecoveryPage, links: tuple[Link, ...]) -> ActionBar:
+    """Of a proof that does not hold: what is recommended first."""
+    recovery, contents = page.recovery, page.plan.contents if page.plan is not None else None
+    verify, no_right = reverse("verify", args=[page.pk]), may_why(page.by, Right.RECOVER, page.environment)
+    if way := further.find_way(recovery):
+        return ActionBar(
+            f"Opens a further plan in {recovery.label}. Changes nothing yet.",
+            "You see its forecast and seal it before anything runs. The recovery stays open.",
+            Primary(f"Plan the {way.says}", post=verify, name="act", value=way.strategy.value),
+            (*_end_without(page), *links),
+            no_right,
+            code="plans-repeated-rows" if way.strategy is Strategy.DEDUPLICATE else "plans-missing-rows",
+        )
+    ends = _end_without(page)
+    if ends and contents is not None and recovery.proof and is_beyond_proof(contents, recovery.proof):
+        return ActionBar(
+            "Compare the new rows yourself first.",
+            "The plan said that they cannot be compared here, so measuring again proves nothing.",
+            Primary(ends[0].word, href=ends[0].href),
+            links,
+            code="beyond-proof",
+        )
+    return ActionBar(
+        "Measures every criterion again.",
+        "Reads only."
+        if contents is not None and contents.corrects_table
+        else f"Reads only, except that it starts one further {page.run_noun} to prove that it adds nothing.",
+        Primary("Measure again", post=reverse("run", args=[page.pk]), name="confirmed", value="measure"),
+        (*ends, *links),
+        no_right,
     )

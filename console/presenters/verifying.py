@@ -162,11 +162,13 @@ def ways_on(
     *,
     way: FurtherWay | None = None,
     run_noun: str = "update",
+    is_beyond_proof: bool = False,
 ) -> list[AdviceRung]:
     """What can be done about a proof that does not hold, safest first; [] where there is nothing to do.
 
     `refusal`: why it cannot be rolled back, `no_skip`: why it cannot be ended without proof; None: it can. `way`: that
     of a further plan. `run_noun`: what measuring again starts once more (`Workspace.run_noun`); "": nothing.
+    `is_beyond_proof`: as the plan said, the new rows can never be compared.
     """
     if verdict.code not in ("not-proven", "not-all-measured"):
         return []
@@ -184,9 +186,9 @@ def ways_on(
         if run_noun
         else "Measures every criterion again, and changes nothing.",
         (f"Reads, and starts one {run_noun}" if run_noun else "Changes nothing",)
-        if failed
+        if failed or is_beyond_proof
         else ("Recommended",),
-        first=not failed,
+        first=not failed and not is_beyond_proof,
         code="measure-again",
     )
     back = AdviceRung(
@@ -197,12 +199,23 @@ def ways_on(
         ("Not possible",) if refusal else ("Cannot be undone",),
         code="not-undoable" if refusal else "rollback",
     )
+    ends = is_beyond_proof and not no_skip
+    compare = (
+        "Compare the new rows yourself first: the plan said that they cannot be compared here. "
+        if ends
+        else ""
+    )
     end = AdviceRung(
         "End without proof",
-        no_skip or "With your reason. What did not hold stays in the report and in every message.",
-        ("Not possible",) if no_skip else ("Needs a reason", "Reviewed in production"),
+        no_skip or f"{compare}With your reason. What did not hold stays in the report and in every message.",
+        ("Not possible",)
+        if no_skip
+        else (*(("Recommended",) if ends else ()), "Needs a reason", "Reviewed in production"),
+        first=ends,
         code="never-skipped" if no_skip else "end-without-proof",
     )
+    if ends:
+        return [end, again, back]
     add = [_rung_of_further(way)] if way else []
     return [*add, ask, again, back, end] if failed else [again, back, end]
 

@@ -4,9 +4,13 @@ As `recovery.spark.code_flow` judges it after the run: rows that depend on state
 by no batch over the input, except those of a dropDuplicates without a watermark, which the table's own keys tell.
 """
 
+from typing import Final
+
 from recovery.checkpoints.report import Finding, Severity
 from recovery.strategies import common, sinks
 from recovery.strategies.base import CodeFacts, Facts
+
+ROWS_NOT_PROVABLE: Final = "ROWS_NOT_PROVABLE"
 
 
 def find_unprovable_rows(facts: Facts, code: CodeFacts) -> tuple[Finding, ...]:
@@ -19,4 +23,4 @@ def find_unprovable_rows(facts: Facts, code: CodeFacts) -> tuple[Finding, ...]:
         "cannot compare new rows with the input: expect the recovery to end without proof."
     )
     do = "Compare the new rows yourself after the run, then end the recovery without proof."
-    return (Finding("ROWS_NOT_PROVABLE", Severity.WARNING, says, do),)
+    return (Finding(ROWS_NOT_PROVABLE, Severity.WARNING, says, do),)

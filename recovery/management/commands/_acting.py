@@ -6,7 +6,7 @@ from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
-from recovery.approvals.selectors import read_approvals
+from recovery.approvals.selectors import plan_in_force, read_approvals
 from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.forecast import Downstream, Forecast
 from recovery.contracts.measured import JudgedCriterion
@@ -21,6 +21,7 @@ from recovery.planning import plan_now
 from recovery.plans.accepted import effects_of
 from recovery.sources import position_requests, targets
 from recovery.strategies.common import plural
+from recovery.verification.foreseen import is_beyond_proof
 from recovery.verification.words import bound_findings, headline, whole_findings
 from recovery.workflow import by_hand, further
 from recovery.workflow.jobs_below import read_jobs_below
@@ -260,6 +261,12 @@ def _next_after_failure(recovery: Recovery) -> str:
     label, proof, back = recovery.label, recovery.proof, _way_back(recovery)
     is_of_proof = recovery.steps.filter(kind="verify", state="failed").exists()
     if is_of_proof and proof is not None and all(criterion.ok is not False for criterion in proof.criteria):
+        plan = plan_in_force(recovery)
+        if plan is not None and is_beyond_proof(plan.contents, proof):
+            return (
+                "Next: nothing is known to be wrong, and as the plan said, new rows cannot be compared here. Compare "
+                f"them yourself, then end it without proof: bin/manage skip {label} --reason TEXT. {back}"
+            )
         return (
             "Next: nothing is known to be wrong, and not all could be measured. Measure again: bin/manage execute "
             f"{label} --wait. End it without proof: bin/manage skip {label} --reason TEXT. {back}"
