@@ -182,7 +182,7 @@ def _standing_fact(flow: Flow, last: Recovery | None, now: datetime) -> Fact:
             words.format_ago(flow.failing_since, now),
         )
     proof = last.proof if last and last.state == "succeeded" else None
-    if flow.state == "unknown":
+    if flow.state in ("failed", "unknown"):
         return Fact("Failing since", "not known")
     if last is None or flow.state != "ok" or not (proof and proof.criteria):
         return Fact("Failing since", "not failing")

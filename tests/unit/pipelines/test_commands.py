@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from console.presenters.flow import header_badge
+from console.presenters.flow import header_badge, list_facts
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Advice, Diagnosis
 from recovery.contracts.measured import Measured
@@ -16,6 +16,7 @@ from recovery.management.commands import diagnose
 from recovery.management.commands._base import plain
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.people.roles import Role
+from recovery.workflow.waiting import WaitingFiles
 from tests import factories as f
 from tests.unit.people.run import run, run_json, token_of
 from tests.unit.pipelines.api import Api
@@ -284,6 +285,16 @@ def test_diagnose_calls_failing_what_the_page_of_the_flow_does(state: str, word:
     moment, badge = f"{flow.failing_since:%H:%M:%S}", header_badge(flow, timezone.now())
     assert line.split()[0] == word
     assert (moment in line) == (moment in badge.word) == (state == "failed")
+
+
+def test_a_flow_that_fails_since_a_time_that_no_one_knows_is_not_called_well() -> None:
+    flow, now = f.failed_flow(failing_since=None), timezone.now()
+    (fact,) = [
+        fact
+        for fact in list_facts(flow, None, None, WaitingFiles(at=now), now)
+        if fact.name == "Failing since"
+    ]
+    assert fact.value == "not known"
 
 
 NONE = "all"  # no advice is a strategy, so the command that compares every one is named
