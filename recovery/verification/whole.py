@@ -43,6 +43,9 @@ def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -
             f"both: {names_of(measure.misread)}."
         )
         return CriterionFinding(measured, False, says)
+    if rows is not None and expected.rows is not None and rows != expected.rows:
+        says = f"The plan counted {plural(expected.rows, 'earlier row')}, and there are {rows:,}."
+        return CriterionFinding(measured, False, says)
     if measure is not None and measure.lacking:
         says = (
             f"New data files lack columns of the earlier ones: {names_of(measure.lacking)}. Spark takes a table's "
@@ -55,9 +58,6 @@ def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -
         return CriterionFinding(measured, None, f"{_stand(old)} {hides}")
     if rows is None:
         return CriterionFinding(measured, None, f"{_stand(old)} Their rows could not be counted.")
-    if expected.rows is not None and rows != expected.rows:
-        says = f"The plan counted {plural(expected.rows, 'earlier row')}, and there are {rows:,}."
-        return CriterionFinding(measured, False, says)
     return CriterionFinding(measured, True, f"{plural(rows, 'row')}. {_stand(old)}")
 
 

@@ -86,6 +86,21 @@ def test_earlier_rows_that_the_schema_of_the_new_ones_does_not_read_are_not_unto
     assert found["ROWS_OF_BEFORE_UNTOUCHED"] is ok
 
 
+@pytest.mark.parametrize(
+    "doubt", [{"lacking": ("amount",)}, {"table_rows": 0}], ids=["a column less", "hidden rows"]
+)
+def test_earlier_rows_that_are_fewer_than_the_plan_counted_are_wrong_whatever_else_is_not_known(
+    doubt: dict[str, Any],
+) -> None:
+    world = World()
+    whole = world.evidence()
+    assert whole.measure is not None
+    fewer = (whole.measure.old_rows or 0) - 1
+    evidence = replace(whole, measure=replace(whole.measure, old_rows=fewer, **doubt))
+    found = {j.code: j.ok for j in judge("continue", world.criteria(), evidence).criteria}
+    assert found["ROWS_OF_BEFORE_UNTOUCHED"] is False
+
+
 def test_rows_that_left_a_delta_table_meanwhile_are_named() -> None:
     world = World()
     whole = world.evidence()
