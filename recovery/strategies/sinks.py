@@ -140,13 +140,17 @@ def forecast_doubled(facts: Facts, of: PlannedStart, otherwise: str) -> RowAmoun
 
 def passes_over(facts: Facts) -> bool:
     """Whether a function of foreachBatch may pass over the numbers that a seed goes on with: its Delta table has one of
-    them under an id that is not this query's, as `txnAppId` and `txnVersion` leave it, and which ids the function
-    gives was not read."""
-    if not facts.sink.by_function or facts.sink.facts is not None:
-        return False
-    last, own = reconcile_report(facts.checkpoint).last_committed, facts.checkpoint.query_id
+    them under an id that is not this query's, as `txnAppId` and `txnVersion` leave it. Which ids the function gives is
+    not read."""
+    last = reconcile_report(facts.checkpoint).last_committed
     following = 0 if last is None else last + 1
-    return any(head >= following for app, head in facts.sink.heads.items() if app != own)
+    return any(head >= following for head in _list_heads_of_function(facts))
+
+
+def _list_heads_of_function(facts: Facts) -> list[int]:
+    """Newest numbers under ids that are not this query's, in a Delta table that a function writes."""
+    own, sink = facts.checkpoint.query_id, facts.sink
+    return [head for app, head in sink.heads.items() if app != own] if sink.by_function else []
 
 
 def findings(facts: Facts, of: PlannedStart) -> tuple[Finding, ...]:
@@ -154,7 +158,7 @@ def findings(facts: Facts, of: PlannedStart) -> tuple[Finding, ...]:
     risk = judge_risk(facts, of)
     if risk.bars:
         return ()
-    passed_over = () if of.query_id_kept else _passes_over(facts)
+    passed_over = _skips_state(facts, of) if of.query_id_kept else _passes_over(facts)
     return (*_written_by_function(facts), *_run_too(facts), *_repeats(facts, risk), *passed_over)
 
 
@@ -180,6 +184,19 @@ def _passes_over(facts: Facts) -> tuple[Finding, ...]:
     )
     do = "Look which txnAppId the function gives. Give it a new one, or put the old code back (revert) first."
     return (Finding("FUNCTION_MAY_PASS_OVER", Severity.WARNING, says, do),)
+
+
+def _skips_state(facts: Facts, of: PlannedStart) -> tuple[Finding, ...]:
+    """Of a batch that runs again. Source: StateStoreCoordinator of Spark 4.2."""
+    if not of.stateful or not any(of.repeats(head) for head in _list_heads_of_function(facts)):
+        return ()
+    says = (
+        f"The table has batch {of.planned} under an id that is not this query's. Where the function gives that id "
+        "(txnAppId), Delta skips its write when the batch runs again, its state is not computed, and Spark fails the "
+        "batch (STATE_STORE_COMMIT_VALIDATION_FAILED)."
+    )
+    do = "Let the function compute each batch before it writes it: batch.persist(), then batch.count()."
+    return (Finding("FUNCTION_MAY_SKIP_STATE", Severity.WARNING, says, do),)
 
 
 def _run_too(facts: Facts) -> tuple[Finding, ...]:

@@ -10,14 +10,11 @@ from deltalake import DeltaTable
 
 from recovery.checkpoints import deltalog, inspect_checkpoint, seed
 from recovery.checkpoints.storage import Store
-from recovery.contracts.amounts import Amount
 from recovery.sinks import delta as sink
-from recovery.sinks import foreach_batch
-from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import PlannedStart
 from recovery.sinks.live import delta as live_sink
 from recovery.sources import delta
-from recovery.sources.base import Distance, Precision, StartChoice
+from recovery.sources.base import Precision, StartChoice
 from recovery.sources.delta_facts import DeltaOffset, parse_offset
 from tests.delta_room import DeltaRoom
 from tests.integration.delta_tables import ONE, committed, look, rows, standing_at, uncommitted
@@ -154,11 +151,7 @@ def test_for_each_batch_absorbs_repeats_only_with_its_own_application_id(
             where = tmp_path / f"{checkpoint} {keyed}"
             assert lake.stream(source, table, where, options={"startingVersion": 1}, keyed=keyed) == ""
         told = live_sink.read_table_report(str(table), query_id=None)
-        seen = foreach_batch.ForeachBatchFacts(keyed or None, told.heads.get(keyed), bool(keyed))
-        guarded = SinkReport("foreach_batch", str(table), None, facts=seen)
-        risk = foreach_batch.judge_risk(PlannedStart(0, reread=Distance(rows=Amount(value=12))), guarded)
-        assert bool(foreach_batch.explain_at_least_once(guarded)) is not bool(keyed)
-        assert (len(risk.vanished), risk.doubled) == ((1, None) if keyed else (0, Amount(value=12)))
+        assert told.heads.get("orders") == (0 if keyed else None)
         assert len(lake.ids(table)) == expected
 
 

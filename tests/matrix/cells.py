@@ -43,7 +43,6 @@ PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("change feed", "delta"): incidents.NAMES,
     ("kafka", "kafka"): ONE_OPERATOR,
     ("files", "foreachBatch"): ONE_OPERATOR,
-    ("files", "foreachBatch with txnAppId"): ONE_OPERATOR,
 }
 EARLIER, LATER, FRESH = "continue from earlier", "continue from later", "continue, new source from its start"
 ANEW = "rewind to the start"
@@ -59,7 +58,6 @@ CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
     ("files", "parquet", "windowed aggregation removed"): ("continue",),
     ("files", "parquet", "source added"): (FRESH,),
     ("files", "foreachBatch", "offsets damaged"): ("repair",),
-    ("files", "foreachBatch with txnAppId", "stateful operator removed"): ("continue",),
     ("kafka", "parquet", "retention passed"): (EARLIER, LATER),
     ("kafka", "kafka", "uncommitted batch"): ("continue",),
     ("files", "delta", "first batch crashed"): ("continue",),

@@ -82,7 +82,6 @@ SINK_WORDS = {
     "delta": "a Delta table",
     "kafka": "Kafka",
     "foreachBatch": "foreachBatch",
-    "foreachBatch with txnAppId": "foreachBatch with txnAppId",
 }
 NOT_RUN = {
     "Iceberg, source and sink": "Its runtime for Spark 4.2 is not published. Offsets are parsed and explained, what a "

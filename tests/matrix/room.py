@@ -41,11 +41,6 @@ try:
         query = writer.format(sink).toTable(table)
     elif sink == "kafka":
         query = writer.format("kafka").options(**options).start()
-    elif sink == "guarded":
-        def each(batch, number):
-            to = batch.write.format("delta").options(**options, txnVersion=number)
-            to.mode("append").save(table)
-        query = writer.foreachBatch(each).start()
     else:
         each = lambda batch, number: batch.write.format("parquet").mode("append").save(table)
         query = writer.foreachBatch(each).start()

@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from recovery.sinks import foreach_batch
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading
 from tests.kafka import KafkaBroker
@@ -101,8 +100,7 @@ class Batches:
         return f'@dp.table(name="{self.name}")\ndef {self.name}():\n    return {frame}\n'
 
     def report(self, query_id: str | None) -> SinkReport:
-        seen = foreach_batch.ForeachBatchFacts(every_write_guarded=False)
-        return SinkReport("foreach_batch", str(self.folder), None, facts=seen)
+        return SinkReport("foreach_batch", str(self.folder), None)
 
     def rows(self) -> Counter[int]:
         return self.room.rows(str(self.folder), path=True)
@@ -121,36 +119,12 @@ class Batches:
         """It goes with the world's folder."""
 
 
-class Guarded(Batches):
-    """foreachBatch, which writes each batch into a Delta table with an id of its own and the batch's number."""
-
-    def __init__(self, room: Room, name: str, folder: Path) -> None:
-        super().__init__(room, name, folder)
-        self.told = {"sink": "guarded", "table": str(folder), "options": {"txnAppId": f"app-{name}"}}
-
-    def report(self, query_id: str | None) -> SinkReport:
-        app = f"app-{self.name}"
-        head = reading.read_table(str(self.folder), query_id=None).heads.get(app)
-        seen = foreach_batch.ForeachBatchFacts(app, head, every_write_guarded=True)
-        return SinkReport("foreach_batch", str(self.folder), None, facts=seen)
-
-    def rows(self) -> Counter[int]:
-        return self.room.rows(f"delta.`{self.folder}`")
-
-    def back(self, folder: Path) -> None:
-        super().back(folder)
-        self.room.forget()
-
-
 Sink = Table | Topic | Batches
 
 
 def make(kind: str, *, room: Room, broker: Any, name: str, root: Path) -> Sink:
     if kind == "kafka":
         return Topic(room, broker, name)
-    if kind in BATCHES:
-        return BATCHES[kind](room, name, root / "out")
+    if kind == "foreachBatch":
+        return Batches(room, name, root / "out")
     return Table(room, name, kind)
-
-
-BATCHES = {"foreachBatch": Batches, "foreachBatch with txnAppId": Guarded}

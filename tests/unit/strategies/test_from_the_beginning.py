@@ -12,7 +12,7 @@ from recovery.contracts.names import ChangeIntent
 from recovery.contracts.option import BlockerCode
 from recovery.contracts.positions import LabelledPosition, MovedPart, PartMove, ReadableInput
 from recovery.contracts.steps import UpdateArgs
-from recovery.sinks import foreach_batch, kafka
+from recovery.sinks import kafka
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts, KeyKind
 from recovery.strategies.catalogue import judge_all
@@ -139,15 +139,10 @@ def test_a_planned_batch_may_be_sent_again_by_a_start_from_nothing() -> None:
     ("sink", "blocks"),
     [
         (replace(FILES, declared="parquet"), True),
-        (SinkReport("foreach_batch", "f", None, facts=foreach_batch.ForeachBatchFacts("app", 2, True)), True),
-        (
-            SinkReport("foreach_batch", "f", None, facts=foreach_batch.ForeachBatchFacts("app", None, True)),
-            False,
-        ),
         (replace(DELTA, declared="delta"), False),  # under a new query id it takes every number
         (LOOSE["kafka"], False),
     ],
-    ids=["files", "txnAppId", "txnAppId, nothing written", "delta", "kafka"],
+    ids=["files", "delta", "kafka"],
 )
 def test_a_full_refresh_is_blocked_at_a_sink_that_keeps_its_numbers_and_is_not_emptied(
     sink: SinkReport, blocks: bool
@@ -157,21 +152,6 @@ def test_a_full_refresh_is_blocked_at_a_sink_that_keeps_its_numbers_and_is_not_e
     found = reason["full-refresh"].blocked or ""
     assert ("passes over" in found) is blocks
     assert bool(found) is blocks
-
-
-def test_a_batch_with_state_is_not_tried_again_where_txn_app_id_skips_its_write() -> None:
-    """Nothing computes its state then, and Spark fails it."""
-    held = stream(
-        sink=SinkReport("foreach_batch", "f", None, facts=foreach_batch.ForeachBatchFacts("app", 3, True))
-    )
-    planned = replace(held, checkpoint=replace(held.checkpoint, last_planned=3))
-    assert "STATE_STORE_COMMIT_VALIDATION_FAILED" in (options(planned)["revert"].blocked or "")
-    first = foreach_batch.ForeachBatchFacts("app", 3, True, computes_first=True)
-    computes = replace(planned, sink=SinkReport("foreach_batch", "f", None, facts=first))
-    assert options(computes)["revert"].blocked is None
-    plain = replace(planned, checkpoint=replace(planned.checkpoint, state_operators=()))
-    old = replace(planned.old_code, operators=()) if planned.old_code else None
-    assert options(replace(plain, old_code=old))["revert"].blocked is None
 
 
 def test_files_of_a_planned_batch_may_be_handed_to_foreach_batch_again_too() -> None:

@@ -9,7 +9,6 @@ from recovery.checkpoints.starts import SEEDABLE, WHY_NOT
 from recovery.contracts import codec
 from recovery.contracts.option import Option
 from recovery.contracts.steps import UpdateArgs
-from recovery.sinks import foreach_batch
 from recovery.sinks import registry as sinks
 from recovery.sinks.base import SinkReport
 from recovery.sources import registry as sources
@@ -227,13 +226,11 @@ def test_a_declared_sink_is_read_again_by_resetting_its_flow_and_no_table() -> N
     assert option.forecast.table_after is None
 
 
-FOREACH = foreach_batch.ForeachBatchFacts("orders", 4, True)
 BARRED = [
     ("files behind", SinkReport("files", "/w", 1), "continue", "could no longer be read"),
     ("files ahead", SinkReport("files", "/w", 4), "continue", "At most 5 rows would be among them."),
     ("files ahead, old query", SinkReport("files", "/w", 4), "revert", "batches 3 to 4"),
     ("Delta ahead, old query", SinkReport("delta", "/w", 4, heads={"q-1": 4}), "revert", "batches 3 to 4"),
-    ("foreachBatch's own id", SinkReport("foreach_batch", "f", None, facts=FOREACH), "continue", "disagree"),
 ]
 
 

@@ -135,6 +135,33 @@ def test_a_function_may_pass_over_a_batch_whose_number_its_table_has(
     assert ("FUNCTION_MAY_PASS_OVER" in codes(option)) is (lost[0] is None)
 
 
+@pytest.mark.parametrize(
+    ("heads", "operators", "is_warned"),
+    [
+        ({"orders": 3}, True, True),
+        ({"orders": 3}, False, False),
+        ({"orders": 2}, True, False),
+        ({"q-1": 3}, True, False),
+    ],
+    ids=["has the planned batch", "no state", "has not", "its own id"],
+)
+def test_a_function_may_skip_the_state_of_a_batch_that_its_table_has(
+    heads: dict[str, int], operators: bool, is_warned: bool
+) -> None:
+    held = stream(sink=replace(FUNCTION, heads=heads))
+    assert held.old_code is not None
+    planned = replace(held, checkpoint=replace(held.checkpoint, last_planned=3))
+    if not operators:
+        planned = replace(
+            planned,
+            checkpoint=replace(planned.checkpoint, state_operators=()),
+            old_code=replace(held.old_code, operators=()),
+        )
+    option = options(planned)["revert"]
+    assert option.blocked is None
+    assert ("FUNCTION_MAY_SKIP_STATE" in codes(option)) is is_warned
+
+
 def test_the_seed_is_told_where_to_start_only_where_something_differs() -> None:
     def starts(facts: Facts) -> Any:
         (seed,) = (s for s in options(facts)["continue"].steps if s.kind == "seed")
