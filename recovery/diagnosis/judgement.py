@@ -73,10 +73,8 @@ def diagnose_failure(
     *,
     causes: Sequence[Mapping[str, Any]] | str | None,
     report: CheckpointReport | None = None,
-    operators_code: tuple[str, ...] | None = None,
     old_text: str = "",
     new_text: str = "",
-    attempts: int | None = None,
     condition: str = "",
     of_flow: bool = True,
     where: PlatformSupport | None = None,
@@ -89,7 +87,6 @@ def diagnose_failure(
     `condition`: what the failure was named by, where the error has no condition of Spark's or of the table.
     `of_flow`: is a flow's checkpoint part of the question? Not where the failure is a whole pipeline's.
 
-    `operators_code`: Spark's names of the stateful operators of the code as it is, where someone knows;
     `old_text`, `new_text`: the code that last worked and the code that failed. Never raises; an error that
     the table does not know is said to be unknown. `where`: what the workspace and the sink let one do; None: all.
     `beside`: a checkpoint whose damage is to be said, and which explains nothing of this error, as it is of another
@@ -108,7 +105,7 @@ def diagnose_failure(
         row,
         text,
         report,
-        _read_operators(text, report, operators_code),
+        _read_operators(text, report),
         old_text,
         new_text,
         chain,
@@ -126,7 +123,6 @@ def diagnose_failure(
         condition=reason.name if reason else condition if row or condition == NO_FAILURE else "",
         storage=place.storage,
         conditions=conditions,
-        attempts=attempts,
     )
 
 
@@ -145,7 +141,6 @@ def _conclude_diagnosis(
     condition: str,
     storage: Storage,
     conditions: Sequence[ErrorCondition],
-    attempts: int | None,
 ) -> Diagnosis:
     row, operators = evidence.row, evidence.operators
     return Diagnosis(
@@ -164,7 +159,7 @@ def _conclude_diagnosis(
         causes=tuple(
             ErrorCause(**c, condition=_condition_at(conditions, at)) for at, c in enumerate(evidence.chain)
         ),
-        attempts=attempts if attempts is not None else _count_attempts(evidence.text),
+        attempts=_count_attempts(evidence.text),
     )
 
 
@@ -189,14 +184,12 @@ def _count_attempts(text: str) -> int | None:
     return int(number) + 1 if number_text and number.isdigit() and len(number) < 6 else None
 
 
-def _read_operators(
-    text: str, report: CheckpointReport | None, code: tuple[str, ...] | None
-) -> ops.Operators:
+def _read_operators(text: str, report: CheckpointReport | None) -> ops.Operators:
     said = ops.from_text(text)
     stored = said.checkpoint
     if stored is None and report is not None:
         stored = tuple(o.name for o in sorted(report.state_operators, key=lambda o: o.operator_id))
-    return ops.Operators(checkpoint=stored, code=code if code is not None else said.code)
+    return ops.Operators(checkpoint=stored, code=said.code)
 
 
 def _judge_evidence(evidence: FailureEvidence, chain: Sequence[Mapping[str, str]]) -> Judgement:

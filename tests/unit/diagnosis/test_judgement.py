@@ -216,15 +216,17 @@ def test_damage_in_the_checkpoint_outweighs_what_the_error_says() -> None:
     assert "Commit 2 is empty." in found.says
 
 
-def test_attempts_are_those_that_somebody_counted_or_spark_says() -> None:
-    assert diagnose_failure(causes=INCIDENT, attempts=3).attempts == 3
+def test_attempts_are_those_that_spark_says() -> None:
+    assert diagnose_failure(causes=INCIDENT).attempts is None
     said = diagnose_failure(
         causes="Flow 'a' has FAILED more than 2 times and will not be restarted. [STREAM_FAILED]"
     )
     assert said.attempts == 3
 
 
-def test_operators_of_code_that_nobody_has_read_are_not_called_none() -> None:
+def test_operators_that_the_error_does_not_name_come_from_the_checkpoint_and_those_of_the_code_are_not_known() -> (
+    None
+):
     found = diagnose_failure(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY)
 
     assert found.operators == StatefulOperators(checkpoint=("dedupe",), code=None)
@@ -246,13 +248,6 @@ def test_reading_again_is_named_first_only_where_windows_keep_written_rows_out(s
     found = diagnose_failure(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=report)
 
     assert next(a.strategy for a in found.advice if a.strategy in ("prime", "rewind")) == first
-
-
-def test_operators_come_from_the_checkpoint_when_the_error_does_not_say() -> None:
-    found = diagnose_failure(
-        causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY, operators_code=("dedupe",)
-    )
-    assert found.operators == StatefulOperators(checkpoint=("dedupe",), code=("dedupe",))
 
 
 PATH_GONE = "[PATH_NOT_FOUND] Path does not exist: file:/ref/cities_v2.csv. SQLSTATE: 42K03"
