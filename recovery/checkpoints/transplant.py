@@ -2,8 +2,8 @@
 
 The Spark runs that these need are the caller's:
 
-- prime: `prime` writes a skeleton (metadata, `offsets/0` with `-` for every source). One run of the new query on
-  it executes batch 0 empty and leaves empty state of the new shape. `seed.plan_seed(state=…)` carries it over.
+- prime: `empty_checkpoint` lays a skeleton (metadata, `offsets/0` with `-` for every source). One run of the new query
+  on it executes batch 0 empty and leaves empty state of the new shape. `seed.plan_seed(state=…)` carries it over.
 - rebuild: the caller runs the new query once, on a fresh scratch checkpoint, over exactly the inputs that were
   processed, into a sink that keeps nothing. `seed.plan_seed(state=…)` carries the state over.
 - roll back to batch K: `plan_rollback` keeps what stood after batch K. The sink is the caller's: a table that
@@ -12,7 +12,7 @@ The Spark runs that these need are the caller's:
 
 import uuid
 
-from recovery.checkpoints import empty_checkpoint, formats
+from recovery.checkpoints import formats
 from recovery.checkpoints.carried_state import take_state
 from recovery.checkpoints.file_layout import Layout, lay_out, layout_of
 from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
@@ -22,29 +22,9 @@ from recovery.checkpoints.repairing.state import at_home
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import cut_log, metadata_of
 from recovery.checkpoints.storage import Store, reaching
-from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
 
-__all__ = ["LaidPlan", "plan_rollback", "prepare_layout", "prime_skeleton"]
-
-
-def prime_skeleton(location: str, scratch: str, *, guard: Guard) -> None:
-    """Write a skeleton at `scratch` on which a new query's first batch runs empty and leaves empty state.
-
-    Header and sources are those of the last committed batch of `location`. Raises Refused where that is not
-    known, or where something is at `scratch` already.
-    """
-    report = inspect_checkpoint(location)
-    if report.last_committed is None:
-        raise Refused(
-            "Nothing was ever committed in this checkpoint; the new query starts with no state anyway."
-        )
-    store, _ = open_checkpoint(location)
-    with reaching(location):
-        lines = formats.text_of(store.read(f"offsets/{report.last_committed}", MAX_SMALL_BYTES)).split("\n")
-    named = lines[0] != "v1"
-    body = [f"{line.partition(':')[0]}:-" if named else "-" for line in lines[2:] if line]
-    empty_checkpoint.lay_skeleton(scratch, [*lines[:2], *body], guard=guard)
+__all__ = ["LaidPlan", "plan_rollback", "prepare_layout"]
 
 
 def plan_rollback(location: str, batch: int, *, sink: str | None = None, state: bool = True) -> LaidPlan:

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import transplant
 from recovery.checkpoints.seed import SourceStart
 from tests.connected_spark import ConnectedSpark
 from tests.integration.seed_streams import Streams, both, offsets
 from tests.kafka import KafkaBroker
-from tests.unit.checkpoints.seeding import free
+from tests.skeletons import lay_skeleton_of
 
 pytestmark = pytest.mark.spark
 
@@ -238,7 +237,7 @@ def test_an_aggregate_with_empty_state_counts_again_what_its_watermark_lets_pass
     assert brokered.kafka
     brokered.kafka.put(source[2]["subscribe"], [f"k {n}00" for n in range(1, 5)])
     assert brokered.run() == [f"k|{n}00|1" for n in range(1, 5)]
-    transplant.prime_skeleton(str(brokered.flow), str(brokered.root / "scratch"), guard=free)
+    lay_skeleton_of(str(brokered.flow), brokered.root / "scratch")
     empty = [
         *source[:2],
         {**source[2], "subscribe": brokered.topic("nothing", 1)[2]["subscribe"]},

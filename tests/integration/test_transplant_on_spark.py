@@ -16,6 +16,7 @@ from recovery.errors import Refused
 from recovery.sources.live.files import list_files
 from tests.damages.hands import remove, write
 from tests.integration.test_checkpoints_on_spark import EPOCH, Stream, conf, keys, seed_next
+from tests.skeletons import lay_skeleton_of
 from tests.state_checkpoints import session
 
 pytestmark = pytest.mark.spark
@@ -121,7 +122,7 @@ def test_a_query_that_gets_its_first_state_goes_on_with_empty_state(
     flow, scratch = Flow(spark, tmp_path, settings), tmp_path / "scratch"
     flow.put((0, [1]), (1, [2]), (2, [3]))
     assert flow.run(plain) == [1, 2, 3]
-    transplant.prime_skeleton(flow.place, str(scratch), guard=free)
+    lay_skeleton_of(flow.place, scratch)
     assert flow.run(dedup, checkpoint=scratch, folder="nothing") == []
     put_in_place(flow, seed.plan_seed(inspect_checkpoint(flow.place), state=str(scratch)))
     flow.put((3, [4, 4, 1]), (4, [4, 5]))

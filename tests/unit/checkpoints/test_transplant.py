@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from recovery.checkpoints import inspect_checkpoint, publishing, seed, transplant
+from recovery.checkpoints import empty_checkpoint, inspect_checkpoint, publishing, seed, transplant
 from recovery.errors import Refused
 from tests.checkpoint_builder import PREFIX, ROCKSDB, Built, dumps, put, sink_log
 from tests.state_checkpoints import unpack
@@ -133,17 +133,14 @@ def test_state_that_cannot_be_carried_is_refused(
         with_state(tmp_path / "flow", tmp_path / "scratch")
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_skeleton_has_no_offset_and_no_commit(tmp_path: Path, version: int) -> None:
-    Built(tmp_path / "flow/0", batches=3, operators=(), sources=2, version=version).write()
-    transplant.prime_skeleton(str(tmp_path / "flow"), str(tmp_path / "scratch"), guard=free)
-    made = tree(tmp_path / "scratch")
+def test_a_skeleton_has_no_commit_and_is_laid_over_nothing(tmp_path: Path) -> None:
+    scratch, lines = tmp_path / "scratch", ["v1", empty_checkpoint.header_line({}, 7), "-", "-"]
+    empty_checkpoint.lay_skeleton(str(scratch), lines, guard=free)
+    made = tree(scratch)
     assert set(made) == {"metadata", "offsets/0"}
-    old = (tmp_path / "flow/0/offsets/2").read_text().split("\n")
-    dashes = ["-", "-"] if version == 1 else ["0:-", "1:-"]
-    assert made["offsets/0"].decode().split("\n") == [old[0], old[1], *dashes]
+    assert made["offsets/0"].decode().split("\n") == lines
     with pytest.raises(Refused, match="is not empty"):
-        transplant.prime_skeleton(str(tmp_path / "flow"), str(tmp_path / "scratch"), guard=free)
+        empty_checkpoint.lay_skeleton(str(scratch), lines, guard=free)
 
 
 def test_a_rollback_keeps_what_stood_then_and_nothing_later(tmp_path: Path) -> None:
