@@ -219,8 +219,11 @@ def keeps_same_state(facts: Facts) -> bool:
     return facts.new_code.operators == steps and not has_useless_state(facts)
 
 
-WHOLE_STATE: Final = frozenset(("STATE_IDS_MISSING", "STATE_NEWER_FORMAT", "STATE_PROVIDER_DIFFERS"))
-"""Blockers over state that is whole: a setting, another release or a mended commit file makes it load again."""
+WHOLE_STATE: Final = frozenset(
+    ("STATE_AHEAD", "STATE_IDS_MISSING", "STATE_NEWER_FORMAT", "STATE_PROVIDER_DIFFERS")
+)
+"""Blockers over state that is whole: a setting, another release, a repaired commit file or the removal of later files
+makes it load again."""
 
 
 def has_damaged_state(facts: Facts) -> bool:

@@ -259,7 +259,9 @@ def test_state_that_a_restart_cannot_load_begins_empty_under_the_same_code(known
     assert judged(given).blocker is None
 
 
-@pytest.mark.parametrize("code", sorted(common.WHOLE_STATE))
+@pytest.mark.parametrize(
+    "code", ["STATE_AHEAD", "STATE_IDS_MISSING", "STATE_NEWER_FORMAT", "STATE_PROVIDER_DIFFERS"]
+)
 def test_whole_state_that_a_setting_or_release_keeps_from_loading_is_not_thrown_away(code: str) -> None:
     whole = Finding(code, Severity.BLOCKER, "It cannot be loaded as it is.", "Change the setting back.")
     option = judged(recounted(checkpoint=replace(SAME.checkpoint, findings=(whole,)), old_code=SAME.new_code))
