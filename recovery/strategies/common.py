@@ -192,8 +192,9 @@ def find_unsettled_batch(facts: Facts, then: str) -> Blocker | None:
 
 
 def damaged(report: CheckpointReport) -> Blocker:
-    """That the checkpoint itself is damaged, of one with a finding that blocks."""
-    says = f"The checkpoint itself is damaged: {report.blockers[0].says}"
+    """That the checkpoint itself is damaged, and what to do; of one with a finding that blocks."""
+    first = report.blockers[0]
+    says = f"The checkpoint itself is damaged: {first.says} {first.do}"
     return Blocker(code=BlockerCode.CHECKPOINT_DAMAGED, says=says)
 
 
@@ -224,6 +225,15 @@ WHOLE_STATE: Final = frozenset(
 )
 """Blockers over state that is whole: a setting, another release, a repaired commit file or the removal of later files
 makes it load again."""
+
+
+def block_whole_state(facts: Facts) -> Blocker | None:
+    """That the state is whole, and what makes it load again; None where nothing keeps it from that."""
+    whole = next((f for f in facts.checkpoint.blockers if f.code in WHOLE_STATE), None)
+    if whole is None:
+        return None
+    says = f"The state of the checkpoint is whole. {whole.says} {whole.do}"
+    return Blocker(code=BlockerCode.CODE_KEEPS_SAME_STATE, says=says)
 
 
 def has_damaged_state(facts: Facts) -> bool:

@@ -97,6 +97,8 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> Blocker:
         if common.has_damaged_state(facts):
             says = f"The code keeps state ({kept}), and that of the checkpoint cannot be loaded: {ways}."
             return Blocker(code=BlockerCode.CODE_KEEPS_SAME_STATE, says=says)
+        if not common.other_code(facts) and (whole_state := common.block_whole_state(facts)):
+            return whole_state
         return Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code keeps state ({kept}), as the checkpoint does. If it is the same, nothing needs a reset. "

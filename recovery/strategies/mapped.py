@@ -10,6 +10,7 @@ from recovery.contracts.option import Blocker, BlockerCode
 from recovery.contracts.positions import AddedSource, DroppedSource, SourceMapping, SourcePair
 from recovery.sources import mapping, position_view
 from recovery.sources.mapping import MappingProposal
+from recovery.strategies import common
 from recovery.strategies.base import Facts
 from recovery.strategies.source_places import list_moved
 from recovery.strategies.sources import nothing_in, say_all_again
@@ -67,8 +68,7 @@ def block(facts: Facts) -> Blocker | None:
     if one_to_one(facts):
         return None
     if not facts.checkpoint.sources and facts.checkpoint.blockers:
-        says = f"The checkpoint itself is damaged: {facts.checkpoint.blockers[0].says}"
-        return Blocker(code=BlockerCode.CHECKPOINT_DAMAGED, says=says)
+        return common.damaged(facts.checkpoint)
     proposal = propose_mapping(facts)
     if proposal is None or not facts.source_map or not _as_looked_at(facts, proposal):
         seen_otherwise = Blocker(code=BlockerCode.SOURCES_SEEN_OTHERWISE, says=NOT_AS_LOOKED_AT)

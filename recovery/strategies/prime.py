@@ -81,7 +81,7 @@ def _pointless(facts: Facts) -> Blocker | None:
         says = "The code keeps no state, so there is none to begin with: choose continue."
         return Blocker(code=BlockerCode.CODE_KEEPS_NO_STATE, says=says)
     if common.keeps_same_state(facts):
-        return Blocker(
+        return common.block_whole_state(facts) or Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code has the {common.names(operators)} step that the checkpoint holds state for, and is not "
             "known to be other code. If it is the old code, choose revert.",

@@ -82,7 +82,7 @@ def _pointless(facts: Facts) -> Blocker | None:
         says = "The code keeps no state, so nothing needs to be built again: choose continue."
         return Blocker(code=BlockerCode.CODE_KEEPS_NO_STATE, says=says)
     if common.keeps_same_state(facts):
-        return Blocker(
+        return common.block_whole_state(facts) or Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code has the {common.names(operators)} step that the checkpoint holds state for. If it is the "
             f"old code, choose revert; if its steps changed within, {sources.say_all_again(facts)}.",

@@ -8,7 +8,7 @@ import pytest
 
 from recovery.checkpoints.report import Finding, Severity, SourceProgress
 from recovery.contracts import codec
-from recovery.contracts.option import Option
+from recovery.contracts.option import BlockerCode, Option
 from recovery.contracts.readers import NO_READER, SourceReader
 from recovery.contracts.steps import SeedArgs
 from recovery.sources.base import Distance, SourceFacts
@@ -160,10 +160,13 @@ def test_facts_of_another_pairing_start_nothing() -> None:
 
 
 def test_sources_that_damage_hides_are_no_other_sources() -> None:
-    damage = Finding("OFFSETS_MISSING", Severity.BLOCKER, "offsets/2 is missing", "Restore it.")
+    damage = Finding("OFFSETS_MISSING", Severity.BLOCKER, "offsets/2 is missing.", "Restore it.")
     given = mapped([], ["orders"], [])
     given = replace(given, checkpoint=replace(given.checkpoint, findings=(damage,)))
-    assert judged(given).blocked == "The checkpoint itself is damaged: offsets/2 is missing"
+    blocker = judged(given).blocker
+    assert blocker is not None
+    assert blocker.code is BlockerCode.CHECKPOINT_DAMAGED
+    assert blocker.says.endswith("offsets/2 is missing. Restore it.")
 
 
 def test_one_to_one_has_no_mapping() -> None:

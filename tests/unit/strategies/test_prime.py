@@ -269,6 +269,16 @@ def test_whole_state_that_a_setting_or_release_keeps_from_loading_is_not_thrown_
     assert option.blocker.code is BlockerCode.CODE_KEEPS_SAME_STATE
 
 
+def test_each_strategy_names_what_makes_whole_state_load_again() -> None:
+    whole = Finding(
+        "STATE_PROVIDER_DIFFERS", Severity.BLOCKER, "It is another one.", "Put the offset file back."
+    )
+    given = recounted(checkpoint=replace(SAME.checkpoint, findings=(whole,)), old_code=SAME.new_code)
+    ways = options(given)
+    for strategy in ("continue", "revert", "prime", "rewind"):
+        assert whole.do in (ways[strategy].blocked or ""), strategy
+
+
 def test_a_batch_that_only_the_table_has_finished_has_to_be_finished_first() -> None:
     from tests.unit.strategies.test_side_by_side import half_done
 
