@@ -12,7 +12,7 @@ from enum import StrEnum
 from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import open_checkpoint, tree_of
-from recovery.checkpoints.report import StateOperator, StateSchema
+from recovery.checkpoints.report import CheckpointReport, StateOperator, StateSchema
 from recovery.checkpoints.state.blocks import UnknownCodec, plain_blocks
 from recovery.checkpoints.state.chain import Chain, chain_of_version
 from recovery.checkpoints.state.history import History
@@ -84,6 +84,22 @@ def held_states(
             _read_held_state(tree, o, batch + 1, stores.get(o.operator_id, {}), history, limit)
             for o in operators
         )
+
+
+def find_dedupe(report: CheckpointReport) -> StateOperator | None:
+    """The dropDuplicates that alone keeps state, and forgets no key; None: there is none, or a watermark lets it."""
+    operators = report.state_operators
+    return operators[0] if [o.name for o in operators] == ["dedupe"] and not report.closed_ms else None
+
+
+def read_known_keys(location: str, report: CheckpointReport, *, limit: int) -> tuple[HeldState, ...]:
+    """The keys that such a dropDuplicates holds where a restart loads its state, if its files do not show their number
+    by themselves. None of a state that is damaged. As `held_states`."""
+    operator, last = find_dedupe(report), report.last_committed
+    is_damaged = any(f.code.startswith("STATE_") for f in report.blockers)
+    if operator is None or operator.rows is not None or last is None or is_damaged:
+        return ()
+    return held_states(location, [operator], batch=last, limit=limit)
 
 
 def _read_held_state(

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from recovery.checkpoints.report import CheckpointReport, Severity
+from recovery.checkpoints.held import HeldState, find_dedupe
+from recovery.checkpoints.report import CheckpointReport, Severity, StateOperator
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount, joint_bound
@@ -246,19 +247,26 @@ def count_known_keys(facts: Facts) -> int | None:
     """Keys that the state of a dropDuplicates holds; None: the code keeps other state too, or none, or they were not
     counted."""
     operators = facts.checkpoint.state_operators
-    if len(operators) != 1 or operators[0].name != "dedupe":
+    if [o.name for o in operators] != ["dedupe"]:
         return None
-    held = next((h.entries for h in facts.held if h.operator_id == operators[0].operator_id), None)
-    return operators[0].rows if held is None else held
+    held = _find_held(facts, operators[0])
+    return operators[0].rows if held is None or held.entries is None else held.entries
+
+
+def _find_held(facts: Facts, operator: StateOperator) -> HeldState | None:
+    return next((h for h in facts.held if h.operator_id == operator.operator_id), None)
 
 
 def knows_every_key(facts: Facts, code: CodeFacts) -> bool:
     """Whether the state of a dropDuplicates may hold the key of each row of the table, so that none is written again.
     It does not where it began empty behind them. With a watermark it forgets keys whose repeats come too late. Where
     `code` makes several rows of a key, or none, their numbers say nothing."""
-    keys, table = count_known_keys(facts), facts.counts.table
-    if keys is None or table is None or facts.checkpoint.closed_ms or code.is_row_per_key is False:
+    operator, table = find_dedupe(facts.checkpoint), facts.counts.table
+    if operator is None or table is None or code.is_row_per_key is False:
         return True
+    keys = count_known_keys(facts)
+    if keys is None:  # too large to be counted, or in a form that is not known
+        return _find_held(facts, operator) is None
     return keys + _count_held_rows(facts) >= table
 
 
@@ -281,7 +289,11 @@ def add_unknown_keys(facts: Facts, doubled: RowAmount, code: CodeFacts, rows: Co
     if knows_every_key(facts, code):
         return doubled
     keys, table = count_known_keys(facts), facts.counts.table
-    why = f"dropDuplicates knows {keys:,} keys of the table's {table:,} rows: a row that repeats another one passes."
+    why = (
+        "How many keys dropDuplicates knows was not counted: a row whose key it does not know passes."
+        if keys is None
+        else f"dropDuplicates knows {keys:,} keys of the table's {table:,} rows: a row that repeats another one passes."
+    )
     waiting, fresh = rows.waiting, rows.fresh_waiting
     if doubled.rows is None or waiting is None or fresh is None:
         return codec.change(doubled, rows=None, bound=Bound.UNKNOWN, why=f"{doubled.why} {why}")

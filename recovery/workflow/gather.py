@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from recovery import reach
-from recovery.checkpoints.held import HeldState, held_states
+from recovery.checkpoints.held import HeldState, held_states, read_known_keys
 from recovery.checkpoints.repair import WITHIN_STATE_FILES, RepairPlan, damage_to_repair
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.checkpoints.table_progress import reconcile_report, stand_at_beginning
@@ -242,7 +242,7 @@ def facts_of(
         source_map=found.old,
         unread_of=leaving.list_unread_of_dropped(studied.before, studied.left),
         yields_of=leaving.count_rows_of_dropped(old_study, studied.left),
-        held=_read_held_state(snapshot),
+        held=(*_read_held_state(snapshot), *_read_known_keys(snapshot)),
         usual_update_seconds=snapshot.usual_seconds,
         rows_per_second=snapshot.rows_per_second,
         output_mode=read_mode(new_study),
@@ -293,6 +293,11 @@ def _read_held_state(snapshot: FlowSnapshot) -> tuple[HeldState, ...]:
     asked = [o for o in snapshot.checkpoint.state_operators if o.name not in state_rows.WRITTEN_AT_ONCE]
     last = reconcile_report(snapshot.checkpoint).last_committed
     return held_states(snapshot.checkpoint_place, asked, batch=last, limit=settings.REPRISE_COUNT_BYTES)
+
+
+def _read_known_keys(snapshot: FlowSnapshot) -> tuple[HeldState, ...]:
+    limit = settings.REPRISE_COUNT_BYTES
+    return read_known_keys(snapshot.checkpoint_place, snapshot.checkpoint, limit=limit)
 
 
 def _drops_dedupe(checkpoint: CheckpointReport, code: CodeFacts, old: CodeFacts | None) -> bool:

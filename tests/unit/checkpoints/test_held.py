@@ -2,12 +2,13 @@
 
 import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from recovery.checkpoints import inspect_checkpoint
-from recovery.checkpoints.held import HeldState, Uncounted, held_states
+from recovery.checkpoints.held import HeldState, Uncounted, held_states, read_known_keys
 from recovery.checkpoints.report import Column
 from recovery.checkpoints.state.windows import WINDOW, windows_in
 from recovery.contracts.amounts import OpenWindow
@@ -63,6 +64,28 @@ def test_of_sessions_the_start_is_told_and_of_other_groups_no_window(tmp_path: P
     (found,) = held(unpack("hdfs-session-window", tmp_path))
     assert (sum(w.groups for w in found.windows), {w.end_ms for w in found.windows}) == (16, {None})
     assert held(unpack("rocksdb-aggregate", tmp_path / "r"))[0].windows == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "keys"),
+    [
+        ("hdfs-dedupe-snapshots", GIB, [14]),
+        ("hdfs-zstd", GIB, [10]),
+        ("hdfs-zstd", 1, [None]),
+        ("rocksdb-changelog", GIB, [10]),
+        ("hdfs-two-operators", GIB, []),
+        ("hdfs-window", GIB, []),
+    ],
+)
+def test_the_keys_of_a_lone_drop_duplicates_are_counted_unless_its_files_show_their_number(
+    tmp_path: Path, name: str, limit: int, keys: list[int | None]
+) -> None:
+    where = unpack(name, tmp_path)
+    report = inspect_checkpoint(str(where))
+    assert [o.rows for o in report.state_operators if keys] == [None for _ in keys]
+    assert [h.entries for h in read_known_keys(str(where), report, limit=limit)] == keys
+    shown = replace(report, state_operators=tuple(replace(o, rows=7) for o in report.state_operators))
+    assert read_known_keys(str(where), shown, limit=limit) == ()
 
 
 COLUMNS = (Column("window", WINDOW), Column("k", "bigint"))

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.file_layout import Layout
+from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import DamageRepair, RepairPlan, UnrepairedDamage
-from recovery.checkpoints.report import Finding, Outcome, Severity
+from recovery.checkpoints.report import Finding, Outcome, Severity, StateOperator
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import BlockerCode, Option
 from recovery.contracts.readers import NO_READER, SourceReader
@@ -50,6 +51,21 @@ def damaged(**changes: Any) -> Facts:
 
 def options(given: Facts) -> dict[str, Option]:
     return {o.strategy: o for o in judge_all(given)}
+
+
+@pytest.mark.parametrize(
+    ("entries", "bound", "doubled"),
+    [(12, Bound.EXACT, 0), (5, Bound.AT_MOST, 1), (None, Bound.AT_MOST, 1)],
+    ids=["all of the table", "of a part of it", "not counted"],
+)
+def test_keys_that_no_file_shows_are_those_that_were_counted_in_the_state(
+    entries: int | None, bound: Bound, doubled: int
+) -> None:
+    """As of Spark's default state store."""
+    unshown = checkpoint(state_operators=(StateOperator(0, "dedupe", 2),))
+    given = facts(checkpoint=unshown, old_counts=COUNTS, held=(HeldState(0, "dedupe", 3, entries),))
+    forecast = options(given)["revert"].forecast
+    assert (forecast.doubled.rows, forecast.doubled.bound) == (doubled, bound)
 
 
 @pytest.mark.parametrize(

@@ -306,7 +306,7 @@ def test_a_dropduplicates_that_is_taken_out_is_noticed_at_every_sink(
 
     monkeypatch.setattr(gather, "study", told)
     there = snapshot_of("same", "orders")
-    kept = tuple(StateOperator(n, name, 2) for n, name in enumerate(state))
+    kept = tuple(StateOperator(n, name, 2, rows=3) for n, name in enumerate(state))
     there = replace(
         there,
         checkpoint=replace(there.checkpoint, state_operators=kept),
@@ -336,7 +336,7 @@ def test_the_key_of_a_state_is_taken_where_the_last_good_code_is_not_known(
 
     monkeypatch.setattr(gather, "study", keyed)
     there = snapshot_of("same", "orders")
-    kept = (StateOperator(0, "dedupe", 2, key_columns=state),)
+    kept = (StateOperator(0, "dedupe", 2, key_columns=state, rows=3),)
     there = replace(there, checkpoint=replace(there.checkpoint, state_operators=kept))
     found = gather.facts_of(there, {PATH: "same"}, None)
     assert (found.new_code.key, found.new_code.key_kind) == (key, kind)
