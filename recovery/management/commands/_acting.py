@@ -261,8 +261,8 @@ def _next_after_failure(recovery: Recovery) -> str:
     label, proof, back = recovery.label, recovery.proof, _way_back(recovery)
     is_of_proof = recovery.steps.filter(kind="verify", state="failed").exists()
     if is_of_proof and proof is not None and all(criterion.ok is not False for criterion in proof.criteria):
-        plan = plan_in_force(recovery)
-        if plan is not None and is_beyond_proof(plan.contents, proof):
+        ran = plan_in_force(recovery)
+        if ran is not None and is_beyond_proof(ran.contents, proof):
             return (
                 "Next: nothing is known to be wrong, and as the plan said, new rows cannot be compared here. Compare "
                 f"them yourself, then end it without proof: bin/manage skip {label} --reason TEXT. {back}"
