@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from recovery.numbers import read_whole
+
 _FOREIGN: Final = re.compile(
     r"<|.*(?:\.(?:scala|java|kt|jar|class)$|/(?:site|dist)-packages/|/lib/python3|/pyspark/)"
 )
@@ -87,4 +89,4 @@ def _raised(class_name: str, message: str, *, traced: bool) -> tuple[str, str]:
 
 
 def _number(value: Any) -> int | None:
-    return int(value) if str(value).isdigit() and int(value) > 0 else None
+    return read_whole(value) or None

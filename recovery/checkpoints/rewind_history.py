@@ -7,6 +7,7 @@ from recovery.checkpoints.file_listing import MAX_LOG_BYTES, Tree
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding
+from recovery.numbers import whole
 
 
 def judge_older(tree: Tree, known: Iterable[Finding]) -> list[Finding]:
@@ -25,9 +26,9 @@ def judge_older(tree: Tree, known: Iterable[Finding]) -> list[Finding]:
 
 def _parse_file(tree: Tree, name: str) -> None:
     folder, _, last = name.rpartition("/")
-    if folder == "offsets" and last.isdigit():
+    if folder == "offsets" and whole(last) is not None:
         formats.parse_offsets(tree.bytes_of(name))
-    elif folder == "commits" and last.isdigit():
+    elif folder == "commits" and whole(last) is not None:
         formats.parse_commit(tree.bytes_of(name))
     elif folder.startswith("sources/") and filelog.parse_name(last):
         data = tree.bytes_of(name, MAX_LOG_BYTES)

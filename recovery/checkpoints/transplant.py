@@ -23,6 +23,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import cut_log, metadata_of
 from recovery.checkpoints.storage import Store, reaching
 from recovery.errors import Refused
+from recovery.numbers import whole
 
 __all__ = ["LaidPlan", "plan_rollback", "prepare_layout"]
 
@@ -80,7 +81,7 @@ def _plan_laid_checkpoint(
 
 
 def _list_batches(layout: Layout, folder: str) -> list[int]:
-    return sorted(int(n) for n in layout.names(folder) if n.isascii() and n.isdigit() and len(n) < 19)
+    return sorted(n for name in layout.names(folder) if (n := whole(name)) is not None)
 
 
 def _cut_logs(store: Store, layout: Layout, batch: int) -> None:

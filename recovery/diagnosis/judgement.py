@@ -25,6 +25,7 @@ from recovery.diagnosis.parsing import ErrorCondition, chain_of, innermost_condi
 from recovery.diagnosis.platforms import PlatformSupport
 from recovery.diagnosis.row import KEEP, ErrorRow
 from recovery.diagnosis.table_sources import PATH_OF_CODE
+from recovery.numbers import whole
 
 NO_FAILURE: Final = "no-failure-recognised"
 """Condition of a text that a person gave, in which nothing of Spark's fails that we know."""
@@ -180,8 +181,8 @@ def _condition_at(conditions: Sequence[ErrorCondition], at: int) -> str:
 def _count_attempts(text: str) -> int | None:
     """Spark says "has FAILED more than N times" once it gives up: that was N + 1 attempts."""
     _, number_text, rest = text.partition("has FAILED more than ")
-    number = rest.split(" ", 1)[0]
-    return int(number) + 1 if number_text and number.isdigit() and len(number) < 6 else None
+    number = whole(rest.split(" ", 1)[0]) if number_text else None
+    return None if number is None else number + 1
 
 
 def _read_operators(text: str, report: CheckpointReport | None) -> ops.Operators:

@@ -21,6 +21,7 @@ from urllib3.exceptions import NewConnectionError
 from recovery import trace
 from recovery.bounded import read_json
 from recovery.errors import NotFound, OutcomeUnknown, RepriseError, Unreachable
+from recovery.numbers import whole
 from recovery.outbound import ADVICE, AllowedAddresses, ForbiddenAddress, GuardedAdapter, cause_of
 from recovery.pipelines.errors import ActiveUpdate, ApiBusy, ApiDenied, ApiError
 
@@ -239,8 +240,8 @@ def _retry_after(response: requests.Response, attempt: int) -> float:
     """Seconds to wait before the next question: as the answer says (seconds or a date), else a little longer each
     time."""
     text = response.headers.get("Retry-After", "").strip()
-    if text.isdigit() and len(text) < 8:
-        return float(text)
+    if len(text) < 8 and (seconds := whole(text)) is not None:
+        return float(seconds)
     try:
         return max((parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds(), 0.0)
     except (ValueError, TypeError):  # TypeError: a date without a zone

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TypeVar
 
+from recovery.numbers import whole
 from recovery.sources.input_ranges import InputRange
 
 T = TypeVar("T")
@@ -53,10 +54,8 @@ _NAMED = {"files": "maxfilespertrigger", "kafka": "maxoffsetspertrigger", "delta
 
 
 def _limit_of(kind: str, lower: Mapping[str, str]) -> int | None:
-    limit = lower.get(_NAMED.get(kind, ""), "")
-    if limit.strip().isdigit() and int(limit) > 0:
-        return int(limit)
-    return DELTA_FILES if kind == "delta" else None
+    limit = whole(lower.get(_NAMED.get(kind, ""), "").strip())
+    return limit or (DELTA_FILES if kind == "delta" else None)
 
 
 def _split_by(limit: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:

@@ -14,6 +14,7 @@ from recovery.checkpoints.report import SourceEntry
 from recovery.checkpoints.seed_files import dump_json
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.uris import canonical_uri, encode_uri
+from recovery.numbers import whole
 
 SINK_LOG = "rows/_spark_metadata"
 
@@ -34,7 +35,7 @@ def set_watermark(place: str, next_ms: int | None) -> None:
     """Let the batch after the replayed one begin at the watermark that the flow's own checkpoint has."""
     with reaching(place):
         there = Store.open(place)
-        newest = max(int(e.name) for e in there.entries("commits") if e.name.isascii() and e.name.isdigit())
+        newest = max(n for e in there.entries("commits") if (n := whole(e.name)) is not None)
         name = f"commits/{newest}"
         commit = formats.parse_commit(there.read(name, MAX_SMALL_BYTES))
         body = {**commit.body, "nextBatchWatermarkMs": next_ms or 0}

@@ -5,6 +5,7 @@ from typing import Final
 
 from recovery.checkpoints.formats import Malformed, parse_metadata
 from recovery.checkpoints.storage import Store, reaching
+from recovery.numbers import whole
 
 MOST_NAMES: Final = 20_000
 MOST_METADATA: Final = 65_536
@@ -43,8 +44,8 @@ def read_progress(checkpoint: str) -> StreamProgress:
 
 def _newest(store: Store, folder: str) -> tuple[int | None, int | None]:
     try:
-        names = {int(e.name): e.mtime_ms for e in store.entries(folder, MOST_NAMES) if e.name.isdigit()}
+        named = {whole(entry.name): entry.mtime_ms for entry in store.entries(folder, MOST_NAMES)}
     except (FileNotFoundError, NotADirectoryError):
         return None, None
-    newest = max(names, default=None)
-    return newest, None if newest is None else names[newest]
+    newest = max((number for number in named if number is not None), default=None)
+    return newest, None if newest is None else named[newest]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from recovery.contracts.readers import NO_READER, SourceReader
+from recovery.numbers import whole
 from recovery.spark.api import study
 from recovery.workflow.flow_snapshot import NO_COUNTS, FlowSnapshot, request_for
 
@@ -31,5 +32,6 @@ class Readers:
 
     def find_reader(self, number: str) -> SourceReader:
         """The reader of a source, by its index as text; NO_READER where there is none."""
-        known = number.isdigit() and int(number) < len(self.in_plan_order)
-        return self.in_plan_order[int(number)] if known else NO_READER
+        index = whole(number)
+        known = index is not None and index < len(self.in_plan_order)
+        return self.in_plan_order[index] if index is not None and known else NO_READER

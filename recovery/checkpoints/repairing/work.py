@@ -10,6 +10,7 @@ from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, TooLarge
+from recovery.numbers import whole
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,7 @@ class RepairWork:
 
     def batches(self, folder: str) -> list[int]:
         """Batch ids of offsets/ or commits/, ascending."""
-        return sorted(
-            int(n) for n in self.layout.names(folder) if n.isascii() and n.isdigit() and len(n) < 19
-        )
+        return sorted(n for name in self.layout.names(folder) if (n := whole(name)) is not None)
 
     def in_sink(self, batch: int) -> bool | None:
         """Does the table hold this batch? None: not known."""

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Final
 
 from recovery.checkpoints.report import Column
+from recovery.numbers import whole
 
 WORD: Final = 8
 LONGEST: Final = 100
@@ -93,9 +94,9 @@ def _scale_of_short(kind: str) -> int | None:
     """The scale of a decimal that fits into 8 bytes; None of any other type."""
     if not kind.startswith("decimal("):
         return None
-    precision, _, scale = kind.removeprefix("decimal(").removesuffix(")").partition(",")
-    is_number = precision.strip().isdigit() and scale.strip().isdigit()
-    return int(scale) if is_number and int(precision) <= 18 else None
+    digits, _, behind = kind.removeprefix("decimal(").removesuffix(")").partition(",")
+    precision, scale = whole(digits.strip()), whole(behind.strip())
+    return scale if precision is not None and precision <= 18 else None
 
 
 def _write_time(microseconds: int) -> str:

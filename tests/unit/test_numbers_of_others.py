@@ -1,0 +1,47 @@
+"""What only looks like a number, in text and files of others, ends nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from recovery.blaming import find_code_failure
+from recovery.checkpoints import inspect_checkpoint
+from recovery.diagnosis import diagnose_failure
+from recovery.streams.standing import read_progress
+from tests.checkpoint_builder import Built
+from tests.unit.pipelines.stub import Answer
+from tests.unit.pipelines.test_client import client_of, in_turn
+
+ODD = ["\u00b2", "9" * 5000]
+FILE = "/Users/ann/orders.py"
+
+
+@pytest.mark.parametrize("number", ODD, ids=["superscript", "5000 digits"])
+def test_of_an_error_the_line_and_the_attempts_are_not_known(number: str) -> None:
+    stack = [{"file_name": FILE, "line_number": number}]
+    traced = f'File "{FILE}", line {number}, in f\nKeyError: 1'
+    for cause in (
+        {"message": "KeyError: 1", "stack": stack},
+        {"message": "KeyError: 1", "file": FILE, "line": number},
+    ):
+        failure = find_code_failure([cause])
+        assert failure is not None
+        assert failure.line is None
+    find_code_failure([{"message": traced}])
+    causes = f"Flow 'a' has FAILED more than {number} times and will not be restarted. [STREAM_FAILED]"
+    assert diagnose_failure(causes=causes).attempts is None
+
+
+def test_of_a_checkpoint_a_file_of_another_name_is_passed_over(tmp_path: Path) -> None:
+    root = Built(tmp_path / "orders", batches=3).write().root
+    before = read_progress(str(root)), inspect_checkpoint(str(root)).findings
+    for folder in ("offsets", "commits"):
+        (root / folder / ODD[0]).write_text("no log")
+    assert (read_progress(str(root)), inspect_checkpoint(str(root)).findings) == before
+
+
+def test_of_an_answer_the_time_to_wait_is_a_little_longer_each_time() -> None:
+    late = Answer(503, headers={"Retry-After": ODD[0]})
+    with client_of(in_turn(late, Answer(body={"pipeline_id": "p1"}))) as (client, stub):
+        assert client.get_pipeline("p1") == {"pipeline_id": "p1"}
+    assert len(stub.asked) == 2
