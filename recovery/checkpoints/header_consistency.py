@@ -12,6 +12,7 @@ from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, OffsetFile
 from recovery.checkpoints.report import Finding, StateOperator
 from recovery.checkpoints.writer import written_by
+from recovery.numbers import whole
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 STREAMING = "spark.sql.streaming."
@@ -72,7 +73,7 @@ def partitions_by_headers(read: Mapping[int | None, OffsetFile], planned: int | 
         return None
     partitions = newest.conf.get(PARTITIONS, "")
     agreed = partitions == before.conf.get(PARTITIONS) or newest.sources == before.sources
-    return int(partitions) if agreed and partitions.isdecimal() else None
+    return whole(partitions) if agreed else None
 
 
 def _goes_back(before: OffsetFile | None, newest: OffsetFile, batch: int) -> Iterator[Finding]:
@@ -112,7 +113,7 @@ def _check_state_settings(newest: OffsetFile, batch: int, operator: StateOperato
     elif JOIN_STORE in operator.stores and FORMATS["symmetricHashJoin"] not in newest.conf:
         # Spark 3.0 and later note the format, and refuse all but inner joins in the first one
         yield finding("JOIN_FORMAT_EARLY", file, operator=number)
-    counts, partitions = newest.conf.get(PARTITIONS, ""), operator.metadata_partitions
-    if partitions and counts.isdecimal() and int(counts) != partitions:
-        code = "HEADER_PARTITIONS_MORE" if int(counts) > partitions else "HEADER_PARTITIONS_FEWER"
-        yield finding(code, file, batch=batch, told=int(counts), operator=number, partitions=partitions)
+    count, partitions = whole(newest.conf.get(PARTITIONS, "")), operator.metadata_partitions
+    if partitions and count is not None and count != partitions:
+        code = "HEADER_PARTITIONS_MORE" if count > partitions else "HEADER_PARTITIONS_FEWER"
+        yield finding(code, file, batch=batch, told=count, operator=number, partitions=partitions)

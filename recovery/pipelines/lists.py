@@ -11,6 +11,7 @@ from django.db.models.fields.json import KT
 
 from recovery.contracts.names import DoubtCode
 from recovery.models import Listed, ListVersion, Recovery, Workspace
+from recovery.numbers import whole
 from recovery.people.roles import Actor
 from recovery.people.visible import filter_visible, visible_environments
 from recovery.pipelines import retention
@@ -263,9 +264,10 @@ def is_current(version: str, by: Actor, now: datetime) -> bool:
     """Would a page still show what it showed as `version`? One short query."""
     number, _, rest = version.partition("-")
     places, _, until = rest.partition("-")
-    if not (number.isdecimal() and until.isdecimal() and len(until) < 15):
+    changes, end = whole(number), whole(until)
+    if changes is None or end is None:
         return False
-    return now.timestamp() < int(until) and places == _places(by) and int(number) == _changes()
+    return now.timestamp() < end and places == _places(by) and changes == _changes()
 
 
 def _places(by: Actor) -> str:

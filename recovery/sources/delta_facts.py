@@ -13,6 +13,7 @@ from recovery.checkpoints.deltalog import Action, added_file
 from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.readers import ReaderOptions
+from recovery.numbers import whole
 from recovery.sources.base import Distance
 
 BASE = -100  # before everything of a version; format 1 writes it as -1
@@ -209,7 +210,8 @@ class DeltaFacts:
             return DeltaOffset(self.table_id, self.latest, BASE, True)
         if version.lower() == "latest":
             return DeltaOffset(self.table_id, self.latest + 1)
-        return DeltaOffset(self.table_id, int(version)) if version.isdecimal() else None
+        number = whole(version)
+        return None if number is None else DeltaOffset(self.table_id, number)
 
 
 # What a reader has to know (protocol, "readerFeatures") and what changes nothing in a file without deletion vector.

@@ -10,6 +10,7 @@ from recovery.checkpoints import deltalog, deltasink
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Store, reaching
 from recovery.errors import Unreachable
+from recovery.numbers import read_whole
 from recovery.sinks.base import SinkReport
 from recovery.sources.delta_facts import is_plain_table
 from recovery.sources.input_ranges import MOST_DIRECT, InputRange
@@ -329,8 +330,9 @@ def rows_deleted(location: str, version: int) -> int | None:
         _, actions = next(_commits_after(location, version - 1))
     info: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
     metrics = info.get("operationMetrics") or {}
-    numbers = [metrics.get(f"numTargetRows{done}") for done in ("Deleted", "Inserted", "Updated")]
-    if not all(isinstance(number, str) and number.isdecimal() for number in numbers):
+    deleted, inserted, updated = (
+        read_whole(metrics.get(f"numTargetRows{done}")) for done in ("Deleted", "Inserted", "Updated")
+    )
+    if deleted is None or inserted is None or updated is None:
         return None
-    deleted, inserted, updated = (int(str(number)) for number in numbers)
     return None if updated or inserted > deleted else deleted - inserted

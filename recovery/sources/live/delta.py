@@ -17,6 +17,7 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, reaching
 from recovery.contracts.readers import ReaderOptions
 from recovery.errors import InputMissing, Refused, RepriseError, Unreachable
+from recovery.numbers import read_whole
 from recovery.sources.delta_facts import (
     DataFile,
     DeltaFacts,
@@ -153,15 +154,15 @@ def _with_own_times(facts: DeltaFacts, properties: Mapping[str, str]) -> DeltaFa
     """In-commit timestamps, where the table has them: of the commits that were opened, from their enablement on."""
     if properties.get("delta.enableInCommitTimestamps", "").lower() != "true":
         return facts
-    enabled = [
-        properties.get(f"delta.inCommitTimestampEnablement{name}", "0") for name in ("Version", "Timestamp")
-    ]
-    if not all(value.isdecimal() for value in enabled):
+    since, since_ms = (
+        read_whole(properties.get(f"delta.inCommitTimestampEnablement{name}", "0"))
+        for name in ("Version", "Timestamp")
+    )
+    if since is None or since_ms is None:
         raise Malformed("its metadata does not say since when commits have times of their own")
-    since = int(enabled[0])
     before = {v: ms for v, ms in facts.times.items() if v < since}
     own = {v: c.time_ms for v, c in sorted(facts.commits.items()) if v >= since}
-    return replace(facts, times=before | own, in_commit=(since, int(enabled[1])))
+    return replace(facts, times=before | own, in_commit=(since, since_ms))
 
 
 def _log_retention(properties: Mapping[str, str]) -> int | None:
