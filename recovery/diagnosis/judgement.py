@@ -24,6 +24,7 @@ from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.parsing import ErrorCondition, chain_of, innermost_condition, parse_conditions
 from recovery.diagnosis.platforms import PlatformSupport
 from recovery.diagnosis.row import KEEP, ErrorRow
+from recovery.diagnosis.table_logs import OFFSET_FILE
 from recovery.diagnosis.table_sources import PATH_OF_CODE
 from recovery.numbers import whole
 
@@ -421,9 +422,7 @@ def _source_count(judged: Judgement, evidence: FailureEvidence) -> None:
         judged.damaged = "the newest offset file"
         judged.severity = max(judged.severity, 3)
         judged.advice = [
-            Advice(
-                "If its batch is not committed, the file may go: the batch is planned again. Otherwise rebuild it."
-            ),
+            Advice(OFFSET_FILE),
             Advice("The code need not be changed."),
         ]
     elif len(counts) > 1:

@@ -5,6 +5,10 @@ from typing import Final
 from recovery.diagnosis.row import AGAIN, DELETE, EMPTY, KEEP, RESET_LATER, RESET_NO, ErrorRow
 
 FAMILY: Final = "progress log"
+OFFSET_FILE: Final = (
+    "If its batch is not committed and the sink does not hold it, the file may go: the batch is planned again. "
+    "Otherwise rebuild it, or put it back from a backup."
+)
 STORAGE: Final = "Correct the storage (space, rights, network), then start again."
 
 ROWS: Final = (
@@ -38,7 +42,8 @@ ROWS: Final = (
         severity=3,
         do=(
             "Find the file with `inspect`. Metadata: write it again with its id.",
-            "An offset file without a commit may go; a commit file may go, and its batch is run again.",
+            "An offset file without a commit may go if the sink does not hold its batch. A commit file may go if the "
+            "sink skips a batch that it holds: the batch runs again.",
         ),
         dont=(*KEEP, AGAIN),
     ),
@@ -85,9 +90,7 @@ ROWS: Final = (
         damaged="the file that the message names",
         reset=RESET_NO,
         severity=3,
-        do=(
-            "If its batch is not committed, the file may go: the batch is planned again. Otherwise rebuild it.",
-        ),
+        do=(OFFSET_FILE,),
         dont=(*KEEP, AGAIN),
     ),
     ErrorRow(
