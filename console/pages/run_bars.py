@@ -242,13 +242,14 @@ def _unproven_bar(page: RecoveryPage, links: tuple[Link, ...]) -> ActionBar:
             no_right,
             code="plans-repeated-rows" if way.strategy is Strategy.DEDUPLICATE else "plans-missing-rows",
         )
-    ends = _end_without(page)
-    if ends and contents is not None and recovery.proof and is_beyond_proof(contents, recovery.proof):
+    beyond = contents is not None and recovery.proof and is_beyond_proof(contents, recovery.proof)
+    if beyond and skipping.find_refusal(recovery) is None:
         return ActionBar(
             "Compare the new rows yourself first.",
             "The plan said that they cannot be compared here, so measuring again proves nothing.",
-            Primary(ends[0].word, href=ends[0].href),
+            Primary("End without proof", href=reverse("skip", args=[page.pk])),
             links,
+            may_run(page, page.plan),
             code="beyond-proof",
         )
     return ActionBar(
@@ -257,6 +258,6 @@ def _unproven_bar(page: RecoveryPage, links: tuple[Link, ...]) -> ActionBar:
         if contents is not None and contents.corrects_table
         else f"Reads only, except that it starts one further {page.run_noun} to prove that it adds nothing.",
         Primary("Measure again", post=reverse("run", args=[page.pk]), name="confirmed", value="measure"),
-        (*ends, *links),
+        (*_end_without(page), *links),
         no_right,
     )

@@ -61,6 +61,13 @@ def test_an_end_without_proof_is_recommended_where_the_plan_foresaw_it(
     assert "bin/manage execute" not in _acting.ended(recovery).text
 
 
+def test_who_may_not_end_it_is_shown_the_same_way_and_cannot_press_it(client: Client) -> None:
+    client.force_login(f.person("viewer"))
+    page = on(client, unmeasured("EVERY_ROW_ONCE", findings=[TOLD]), "verify")
+    assert page.one("bar-beyond-proof")
+    assert page.primary() is None
+
+
 @pytest.mark.parametrize(
     ("code", "body"),
     [("EVERY_ROW_ONCE", {}), ("EACH_FILE_ONCE", {"findings": [TOLD]})],
