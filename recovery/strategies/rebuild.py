@@ -104,7 +104,7 @@ def not_repeatable(facts: Facts) -> Blocker | None:
         return unsettled
     same = code.operators == tuple(o.name for o in facts.checkpoint.state_operators)
     if same and not common.has_useless_state(facts):
-        return Blocker(
+        return common.block_whole_state(facts) or Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code has the {common.names(code.operators)} step that the checkpoint holds state for, and is "
             "not known to be other code. If it is the old code, choose revert.",

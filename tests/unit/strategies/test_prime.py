@@ -275,7 +275,7 @@ def test_each_strategy_names_what_makes_whole_state_load_again() -> None:
     )
     given = recounted(checkpoint=replace(SAME.checkpoint, findings=(whole,)), old_code=SAME.new_code)
     ways = options(given)
-    for strategy in ("continue", "revert", "prime", "rewind"):
+    for strategy in ("continue", "revert", "rebuild", "prime", "rewind"):
         assert whole.do in (ways[strategy].blocked or ""), strategy
 
 
