@@ -102,8 +102,7 @@ def not_repeatable(facts: Facts) -> Blocker | None:
         return Blocker(code=BlockerCode.CODE_KEEPS_NO_STATE, says=says)
     if unsettled := common.find_unsettled_batch(facts, "rebuild"):
         return unsettled
-    same = code.operators == tuple(o.name for o in facts.checkpoint.state_operators)
-    if same and not common.has_useless_state(facts):
+    if common.keeps_same_state(facts):
         return common.block_whole_state(facts) or Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code has the {common.names(code.operators)} step that the checkpoint holds state for, and is "
