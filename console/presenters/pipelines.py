@@ -10,7 +10,6 @@ from recovery.pipelines.failures import PipelineState
 
 CANCELLED: Final = status.Badge("attention", "Cancelled")
 BEHIND: Final = status.Badge("attention", "Data behind")
-DOUBTED: Final = status.Badge("attention", "OK, a flow in doubt")
 
 
 def badge_of(pipeline: Pipeline) -> status.Badge:
@@ -25,10 +24,13 @@ def pipeline_header(
     pipeline: Pipeline, now: datetime, *, behind: bool, doubted: bool = False
 ) -> status.Badge:
     """The badge beside the name: `Failed since 02:40:27 UTC`. `behind`: one of its datasets is empty or stale, so that
-    it is not well though its updates are. `doubted`: something contradicts one of its flows that are ok."""
+    it is not well though its updates are. `doubted`: something contradicts one of its flows that are ok or
+    run."""
     badge = badge_of(pipeline)
-    if (behind or doubted) and pipeline.judged == PipelineState.OK:
-        return BEHIND if behind else DOUBTED
+    if behind and pipeline.judged == PipelineState.OK:
+        return BEHIND
+    if doubted and pipeline.judged in (PipelineState.OK, PipelineState.RUNNING):
+        return status.Badge("attention", f"{badge.word}, a flow in doubt")
     if pipeline.judged != PipelineState.FAILED or pipeline.judged_since is None:
         return badge
     return status.Badge(badge.kind, f"{badge.word} since {words.format_clock(pipeline.judged_since, now)}")

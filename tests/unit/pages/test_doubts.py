@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from console.presenters.flow import NOTHING_WRONG, draw_graph
 from recovery.contracts import codec
-from recovery.models import Flow, FlowInput, Recovery, Workspace
+from recovery.models import Flow, FlowInput, Pipeline, Recovery, Workspace
 from recovery.workflow.doubting import doubts_of
 from tests import factories as f
 from tests.pages import parse
@@ -233,3 +233,12 @@ def test_the_badge_of_a_doubt_begins_with_what_the_flow_does(
     recovery(flow, "unproven", FAILS, timezone.now())
     assert doubts(responder, flow) == ["not-proven"]
     assert word in parse(text(responder, f"/flows/{flow.pk}")).text
+
+
+@pytest.mark.parametrize("state", ["ok", "running"])
+def test_a_pipeline_with_a_flow_in_doubt_is_not_plainly_well(responder: Client, state: str) -> None:
+    flow = f.flow(state=state)
+    Pipeline.objects.update(judged=state)
+    recovery(flow, "unproven", FAILS, timezone.now())
+    page = parse(text(responder, f"/pipelines/{flow.pipeline_id}"))
+    assert f"{'OK' if state == 'ok' else 'Running'}, a flow in doubt" in page.text
