@@ -68,11 +68,29 @@ def read_delta_sink(
     )
 
 
-def was_made_after(table: Store, moment_ms: int) -> bool:
-    """Whether a Delta table's first commit was written after a moment, in ms since 1970. False where it is not known: a
-    log drops its oldest commits. Raises OSError."""
+def was_emptied(table: Store, after_ms: int, until_ms: int) -> bool:
+    """Whether a Delta table was made after a moment, in ms since 1970, or lost all rows that it had then, before a
+    later one. False where it is not known: a log drops its oldest commits, and commits that write rows again, as
+    OPTIMIZE and MERGE do, do not tell which rows go. Raises OSError, Malformed."""
     log = deltalog.list_log(table)
-    return log is not None and log.commits.get(0, 0) > moment_ms
+    if log is None:
+        return False
+    then = max((version for version, at_ms in log.commits.items() if at_ms <= after_ms), default=None)
+    if then is None:
+        return 0 in log.commits
+    try:
+        left = set(deltalog.table_state(log, then, files=True).files)
+    except deltalog.DeltaLogGone:
+        return False
+    since = [version for version, at_ms in log.commits.items() if version > then and at_ms <= until_ms]
+    for _, actions in deltalog.read_commits(log, since):
+        removed = {deltalog.file_key(a["remove"]) for a in actions if "remove" in a} & left
+        info: deltalog.Action = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+        is_overwrite = str(info.get("operation") or "").startswith(("WRITE", "CREATE", "REPLACE"))
+        if removed and any("add" in a for a in actions) and not is_overwrite:
+            return False
+        left -= removed
+    return not left
 
 
 def _may_be_forgotten(state: deltalog.TableState, txn: deltalog.Txn, now_ms: int) -> bool:

@@ -78,7 +78,7 @@ def began_after(table: Store, moment_ms: int) -> bool:
     """
     if not table.is_dir(FOLDER):
         return False
-    if written := _list_write_times(table.child(FOLDER), 0):
+    if written := _list_write_times(table.child(FOLDER), {0: "0"}, 0):
         return min(written) > moment_ms
     log = read_sink_log(table)
     return bool(log.files) and not log.findings and min(file.mtime_ms for file in log.files) > moment_ms
@@ -251,27 +251,46 @@ def find_skipped(table: Store, plans: PlanTimes, committed: int | None) -> list[
     The two oldest batches of a checkpoint that does not begin at 0 tell nothing: a seed may have written their files.
     """
     first, log = min(plans.planned_at, default=0), table.child(FOLDER)
+    index = filelog.index_of(e.name for e in log.entries() if not e.is_dir)
     done = (b for b in sorted(plans.planned_at) if committed is not None and b <= committed)
     asked = (b for b in done if (first == 0 or b > first + 1) and plans.can_be(b))
-    skipped = [b for b in asked if _is_older_than_plan(log, b, plans.planned_at[b] - plans.skew_ms)]
+    skipped = [b for b in asked if _is_older_than_plan(log, index, b, plans.planned_at[b] - plans.skew_ms)]
     if not skipped:
         return []
     return [finding("SINK_SWALLOWED", FOLDER, first=skipped[0], last=skipped[-1], count=len(skipped))]
 
 
-def _is_older_than_plan(log: Store, batch: int, moment_ms: int) -> bool:
-    """Whether all files of a batch's own entry were written before a moment; False where no entry tells."""
-    written = _list_write_times(log, batch)
+def _is_older_than_plan(log: Store, index: Mapping[int, str], batch: int, moment_ms: int) -> bool:
+    """Whether all files of a batch's own entry were written before a moment; False where no entry tells. `index`: the
+    entries that the log has."""
+    written = _list_write_times(log, index, batch)
     return bool(written) and max(written) < moment_ms
 
 
-def _list_write_times(log: Store, batch: int) -> list[int]:
+def _list_write_times(log: Store, index: Mapping[int, str], batch: int) -> list[int]:
     """When the files of a batch's own entry were written, in ms since 1970; [] where no entry tells."""
     try:
-        entries = filelog.parse_sink(log.read(str(batch), MAX_OWN_BYTES))
+        entries = _read_own_entries(log, index, batch)
     except (FileNotFoundError, Malformed, TooLarge):
         return []
     return [e.mtime_ms for e in entries if e.action == "add"]
+
+
+def _read_own_entries(log: Store, index: Mapping[int, str], batch: int) -> list[SinkEntry]:
+    """Those that the batch wrote; none where a compacted entry has them among those of batches that are no longer known
+    one by one. Raises FileNotFoundError, Malformed, TooLarge, OSError."""
+    name = index.get(batch)
+    if name is None:
+        return []
+    entries = filelog.parse_sink(log.read(name, MAX_OWN_BYTES))
+    if name == str(batch):
+        return entries
+    before = next((b for b in range(batch - 1, -1, -1) if index.get(b, "").endswith(".compact")), -1)
+    singles = range(max(before, 0), batch)
+    if any(b not in index for b in singles):
+        return []
+    known = {e.path for b in singles for e in filelog.parse_sink(log.read(index[b], MAX_OWN_BYTES))}
+    return [e for e in entries if e.path not in known]
 
 
 def following_batch(committed: int | None, planned: int | None) -> int:

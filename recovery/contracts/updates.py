@@ -80,8 +80,8 @@ class FileBatches(Value):
 
 
 class QueryBatches(Value):
-    """Batches of one update that had input, into what takes every query's: a Delta table, Kafka, a function. Kept with
-    the update under `query_batches`."""
+    """Batches of one update that had input, and the query that ran them. Kept with the update under
+    `query_batches`."""
 
     query: str
     """The sink, as Spark's progress describes it, and the query's id."""
@@ -94,12 +94,22 @@ class QueryBatches(Value):
     last_input: str = ""
     """Digest of the input of the last."""
     began_table: Flag = False
-    """Whether they made the table, so that nothing of before is in it. Of Delta tables of plain streams alone."""
+    """Whether the table was new or emptied, so that nothing of before is in it. Of plain streams alone."""
 
     @property
     def sink(self) -> str:
         """As Spark's progress describes it."""
         return self.query.rpartition(" ")[0]
+
+    @property
+    def query_id(self) -> str:
+        """The query's id."""
+        return self.query.rpartition(" ")[2]
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the sink is a table of files, which skips numbers that it has, whichever query they are of."""
+        return self.query.startswith("FileSink")
 
     @property
     def is_delta(self) -> bool:
@@ -152,12 +162,12 @@ class SinkMemory(Value):
     """Rows that the table has passed over since it was last emptied; None: none."""
     inputs: Mapping[str, str] = {}
     """The digest of the input of that batch, by the table's place."""
-    query: QueryBatches | None = None
-    """The newest batches with input into another sink; None: none since it was last emptied."""
+    queries: Mapping[str, QueryBatches] = {}
+    """The newest batches with input, by sink, since it was last emptied; the newest last."""
     read_again: ReadAgain | None = None
     """The newest query that began again since the sink was last emptied; None: none."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to remember."""
-        return not self.newest and self.loss is None and self.query is None and self.read_again is None
+        return not self.newest and self.loss is None and not self.queries and self.read_again is None

@@ -27,7 +27,11 @@ ApiUpdate = Mapping[str, Any]
 EMPTIED: Final = "x_reprise_emptied"
 """The event in which our server says which datasets an update emptied at set-up; other services have no word for it."""
 NEW_TABLE: Final = "x_reprise_new_table"
-"""In the details of the first batch that is kept of a plain stream's run: that the run began the log of its table."""
+"""In the details of the first batch that is kept of a plain stream's run: that its table was new."""
+FIRST_BATCH: Final = "x_reprise_first_batch"
+"""There too: the number of the run's first batch, of which no more is kept."""
+UNSEEN: Final = "unseen"
+"""In place of a digest of a batch's input where the batch is not kept."""
 
 SOME_FILES: Final = "some files"
 """In place of a digest of a batch's input where that was files: which ones is not known."""
@@ -280,6 +284,12 @@ def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> 
         ):
             return list(failure_causes)
     return []
+
+
+def read_first_number(events: Iterable[ApiEvent], flow: str) -> int | None:
+    """The number of the first batch of a plain stream's run of which later batches alone are kept; else None."""
+    numbers = (details(event).get(FIRST_BATCH) for event in events if flow_name(event) == flow)
+    return next((number for number in numbers if isinstance(number, int)), None)
 
 
 def makes_new_table(events: Iterable[ApiEvent], flow: str) -> bool:

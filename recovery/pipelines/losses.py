@@ -30,6 +30,8 @@ QUERY_ID_SHARED: Final = "QUERY_ID_SHARED"
 """The condition of a flow that another one with the same query id ends without an error (`twins`)."""
 SILENT: Final[tuple[str, ...]] = (*(one.value for one in LostRows), QUERY_ID_SHARED)
 """Conditions of which no error tells: they show in what the updates did."""
+MOST_SINKS: Final = 10
+"""Sinks of one flow that are remembered, above the newest."""
 GIVES_WAY: Final = ("ok", "stopped")
 """States over which lost rows show; a failure and a run say their own."""
 
@@ -164,74 +166,78 @@ def _counted(
     reruns: Reruns,
 ) -> SinkMemory:
     """`known` with these updates, oldest first; numbers that began again are a loss."""
-    loss, newest, inputs = known.loss, dict(known.newest), dict(known.inputs)
-    query, read_again = known.query, known.read_again
-    counted, counted_at = known.update, known.at
-    if out_of_sight and newest and loss is None:
-        loss = _not_read(pending[0] if pending else {}, flow)
+    memory = known
+    if out_of_sight and memory.newest and memory.loss is None:
+        memory = _change(memory, loss=_not_read(pending[0] if pending else {}, flow))
     for update in pending:
         if update.get("validate_only"):
             continue
-        counted = str(update.get("update_id") or "")
-        created = log.when(update.get("creation_time"))
-        counted_at = created.isoformat() if created else ""
-        rerun = reruns.by_update.get(counted)
+        update_id, created = str(update.get("update_id") or ""), log.when(update.get("creation_time"))
+        memory = _change(memory, update=update_id, at=created.isoformat() if created else "")
         emptied = refreshed_in_full(update, flow, dataset)
         if emptied:
-            loss, newest, inputs = None, {}, {}
-        query, read_again = (None, None) if emptied else (query, read_again)
-        query, read_again = _note_query(update, flow, rerun, query, read_again)
-        kept = (update.get("file_batches") or {}).get(flow)
-        if kept is None:
-            continue
-        ran, planned = codec.read(FileBatches, kept), False
-        if ran.began_table:
-            loss, newest, inputs = None, {}, {}
-        if rerun is not None and rerun.flow == flow:
-            planned = ran.first >= rerun.next_batch
-            for head in (
-                () if emptied else rerun.heads
-            ):  # the table's own log says more than what was seen of it
-                newest[ran.sink] = -1 if head is None else head
-                inputs.pop(ran.sink, None)
-        before = newest.get(ran.sink, -1)
-        again = requeried.begins_again(ran.first, ran.first_input, before, inputs.get(ran.sink, ""))
-        if again and not planned and (loss is None or loss.condition is LostRows.NOT_READ):
-            loss = _note_loss(LostRows.PASSED_OVER, update, flow)
-        if ran.last >= before:
-            newest[ran.sink], inputs[ran.sink] = ran.last, ran.last_input
-    return SinkMemory(
-        newest=newest,
-        update=counted,
-        at=counted_at,
-        loss=loss,
-        inputs=inputs,
-        query=query,
-        read_again=read_again,
-    )
+            memory = _change(memory, loss=None, newest={}, inputs={}, queries={}, read_again=None)
+        rerun = reruns.by_update.get(update_id)
+        rerun = rerun if rerun is not None and rerun.flow == flow else None
+        memory = _count_query(update, flow, rerun, memory)
+        memory = _count_files(update, flow, rerun, memory, emptied=emptied)
+    return memory
 
 
-def _note_query(
-    update: log.ApiUpdate,
-    flow: str,
-    rerun: Rerun | None,
-    before: QueryBatches | None,
-    read_again: ReadAgain | None,
-) -> tuple[QueryBatches | None, ReadAgain | None]:
-    """`query` and `read_again` of the memory with this update. What a recovery's own update reads again is as planned,
-    and its proof says what came of it."""
+def _change(memory: SinkMemory, **fields: object) -> SinkMemory:
+    return memory.model_copy(update=fields)
+
+
+def _count_query(update: log.ApiUpdate, flow: str, rerun: Rerun | None, memory: SinkMemory) -> SinkMemory:
+    """With the query that ran. Where it began again over rows of before, a file table has passed its batches over, and
+    another sink has taken them; not where a recovery had planned it: then its proof says what came of it."""
     kept = (update.get("query_batches") or {}).get(flow)
     if kept is None:
-        return before, read_again
+        return memory
     ran = codec.read(QueryBatches, kept)
     if ran.began_table:
-        return ran, None
-    is_planned = rerun is not None and rerun.flow == flow
-    if requeried.reads_again(ran, before) and not is_planned:
-        at = _time(update, flow)
-        since = at.isoformat() if at else ""
-        read_again = ReadAgain(since=since, update=str(update.get("update_id") or ""))
-    return ran, read_again
+        return _change(memory, queries={ran.sink: ran}, read_again=None)
+    before = requeried.find_before(memory.queries, ran)
+    others = {sink: batches for sink, batches in memory.queries.items() if sink != ran.sink}
+    queries = {**dict([*others.items()][-MOST_SINKS:]), ran.sink: ran}
+    if rerun is not None or before is None or not requeried.reads_again(ran, before):
+        return _change(memory, queries=queries)
+    if ran.is_file and before.is_file:
+        return _change(memory, queries=queries, loss=_note_passed_over(memory.loss, update, flow))
+    at = _time(update, flow)
+    read_again = ReadAgain(since=at.isoformat() if at else "", update=memory.update)
+    return _change(memory, queries=queries, read_again=read_again)
+
+
+def _count_files(
+    update: log.ApiUpdate, flow: str, rerun: Rerun | None, memory: SinkMemory, *, emptied: bool
+) -> SinkMemory:
+    """With the numbers that a table of files has."""
+    kept = (update.get("file_batches") or {}).get(flow)
+    if kept is None:
+        return memory
+    ran, planned = codec.read(FileBatches, kept), False
+    if ran.began_table:
+        memory = _change(memory, loss=None, newest={}, inputs={})
+    newest, inputs = dict(memory.newest), dict(memory.inputs)
+    if rerun is not None:
+        planned = ran.first >= rerun.next_batch
+        for head in () if emptied else rerun.heads:  # the table's own log says more than what was seen of it
+            newest[ran.sink] = -1 if head is None else head
+            inputs.pop(ran.sink, None)
+    before = newest.get(ran.sink, -1)
+    if not planned and requeried.begins_again(ran.first, ran.first_input, before, inputs.get(ran.sink, "")):
+        memory = _change(memory, loss=_note_passed_over(memory.loss, update, flow))
+    if ran.last >= before:
+        newest[ran.sink], inputs[ran.sink] = ran.last, ran.last_input
+    return _change(memory, newest=newest, inputs=inputs)
+
+
+def _note_passed_over(known: TableLoss | None, update: log.ApiUpdate, flow: str) -> TableLoss:
+    """The first loss that is known counts."""
+    if known is not None and known.condition is not LostRows.NOT_READ:
+        return known
+    return _note_loss(LostRows.PASSED_OVER, update, flow)
 
 
 def moves_doubt(row: Flow, values: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ checkpoint that was removed whole comes a new id: what is read again is written 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from recovery.contracts import codec
@@ -15,15 +16,16 @@ from recovery.contracts.updates import QueryBatches
 from recovery.pipelines import events as log
 from recovery.pipelines.downstream import refreshed_in_full
 
-SINKS: Final = ("DeltaSink", "ForeachBatchSink", "org.apache.spark.sql.kafka010.")
+FUNCTION: Final = "ForeachBatchSink"
+SINKS: Final = ("FileSink", "DeltaSink", FUNCTION, "org.apache.spark.sql.kafka010.")
 _OBJECT: Final = re.compile(r"@[0-9a-f]+$")  # Java's identity of an object, another one in each run
 
 
 def read_batches(
     events: Sequence[log.ApiEvent], progress: Mapping[str, log.FlowProgress]
 ) -> dict[str, QueryBatches]:
-    """What one update's events say of each flow with such a sink that had input. A flow whose query began under another
-    id within the update is left out: which numbers are whose is not known."""
+    """What one update's events say of each flow with a sink that keeps rows, and that had input. A flow whose query
+    began under another id within the update is left out: which numbers are whose is not known."""
     batches_by_flow = {}
     for name, newest in progress.items():
         query_id, sink = newest.body.get("id"), newest.body.get("sink")
@@ -46,25 +48,42 @@ def read_batches(
 
 def find_ends(events: Sequence[log.ApiEvent], flow: str) -> tuple[log.Batch, log.Batch] | None:
     """The batches of a flow with the lowest and the highest number, of those that had input, though the table may have
-    skipped it; None where none had."""
+    skipped it; None where none had. Of a long run, the lowest may be one that is not kept."""
     took = sorted((b for b in log.batches(events, flow) if b.takes_input), key=lambda b: b.number)
-    return (took[0], took[-1]) if took else None
+    if not took:
+        return None
+    first, number = took[0], log.read_first_number(events, flow)
+    if number is not None and number < first.number:
+        first = replace(first, number=number, input=log.UNSEEN)
+    return first, took[-1]
 
 
 def begins_again(first: int, first_input: str, newest: int, newest_input: str) -> bool:
     """Does a batch use a number that the table has, or may have, for other rows? The newest one with the same input is
     run again where its commit was lost: the table has these very rows. Of files that is never known."""
-    same = first == newest and first_input == newest_input and first_input not in ("", log.SOME_FILES)
-    return first <= newest and not same
+    is_same_input = first_input == newest_input and first_input not in ("", log.SOME_FILES)
+    return first < newest or (first == newest and not is_same_input and first_input != log.UNSEEN)
+
+
+def find_before(kept: Mapping[str, QueryBatches], ran: QueryBatches) -> QueryBatches | None:
+    """The newest batches of before into the same sink. Where a function writes, that may be any one. `kept`: by sink,
+    the newest last."""
+    if ran.sink in kept:
+        return kept[ran.sink]
+    newest = next(reversed(list(kept.values())), None)
+    return newest if FUNCTION in (ran.sink, newest.sink if newest else "") else None
 
 
 def reads_again(ran: QueryBatches, before: QueryBatches | None) -> bool:
-    """Whether a query began again from its start, into a sink that has rows of `before` and takes these too."""
-    if before is None or before.sink != ran.sink:
+    """Whether a query began again from its start, into a sink that has rows of `before`. Another id is that of a new
+    checkpoint, also where its first batches were not seen; only numbers that go straight on speak against it, as where
+    somebody removed the file that holds the id."""
+    if before is None:
         return False
-    if ran.query != before.query:
-        return ran.first == 0
-    return not ran.is_delta and begins_again(ran.first, ran.first_input, before.last, before.last_input)
+    if ran.query_id != before.query_id:
+        return not before.last <= ran.first <= before.last + 1
+    takes_all = not ran.is_delta and not ran.is_file
+    return takes_all and begins_again(ran.first, ran.first_input, before.last, before.last_input)
 
 
 def _ids(events: Sequence[log.ApiEvent], flow: str) -> set[str]:

@@ -135,9 +135,8 @@ class StreamsClient(PipelinesClient):
         dataset = flow.dataset if flow else str(snapshot.pipeline.spec.get("x-reprise-dataset") or "")
         name, key = snapshot.pipeline.name, snapshot.pipeline.pipeline_id
         with self._reading():
-            began = list_table_beginnings(
-                told, history=snapshot.status.updates, since=snapshot.stream.adopted_at
-            )
+            stream, history = snapshot.stream, snapshot.status.updates
+            began = list_table_beginnings(told, history=history, since=stream.adopted_at, table=stream.sink)
         found = [
             event
             for one in reversed(told)

@@ -15,6 +15,7 @@ from recovery.checkpoints.tablekind import DELTA_LOG, TableKind, other_format
 from recovery.checkpoints.uris import decode_uri, spell_place, strip_file_scheme
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import SeenRun
+from recovery.eventlogs.values import Run
 from recovery.streams.places import leave_out_other_checkpoints
 from recovery.streams.updates import StreamUpdate
 
@@ -91,46 +92,62 @@ def _read_description(description: str) -> tuple[str, str]:
 
 
 def list_table_beginnings(
-    updates: Sequence[StreamUpdate], *, history: Sequence[StreamUpdate], since: datetime
+    updates: Sequence[StreamUpdate], *, history: Sequence[StreamUpdate], since: datetime, table: str
 ) -> set[str]:
-    """Ids of those whose run began with batch 0 in a table that was new, so that nothing of an earlier query is in it.
+    """Ids of those whose query began in a table that was new or emptied, so that nothing of an earlier query is in it.
     Asks the storage.
 
     `history`: all updates, the newest first. Of a file table, only runs created later than `since` count: adoption has
-    judged what the table passed over before.
+    judged what the table passed over before. `table`: the place of the stream's table, "" for none: a run whose sink is
+    a function does not name it.
     """
     before = {newer.update_id: older for newer, older in pairwise(history)}
     since_ms = since.timestamp() * 1000
     return {
-        update.update_id for update in updates if _began_table(update, before.get(update.update_id), since_ms)
+        update.update_id
+        for update in updates
+        if _began_table(update, before.get(update.update_id), since_ms, table)
     }
 
 
-def _began_table(update: StreamUpdate, before: StreamUpdate | None, since_ms: float) -> bool:
+def _began_table(update: StreamUpdate, before: StreamUpdate | None, since_ms: float, table: str) -> bool:
     """False where that is not known."""
     run = update.run
-    # of a long run only the newest batches are kept
-    if run is None or run.last_batch is None or run.batches_in_all <= run.last_batch:
+    if run is None or run.last_batch is None or not _is_new_query(run, before):
         return False
     kind, place = _read_description(_describe_sink(run.batches[-1]) if run.batches else "")
+    ended_ms = (before.ended_ms or before.created_ms) if before else run.started_ms
+    is_judged = kind != "FileSink" or update.created_ms > since_ms
+    place = place or table
     try:
-        if kind == "FileSink" and "/" in place and update.created_ms > since_ms:
-            return _is_newer(kind, place, run.started_ms)
-        if kind == "DeltaSink" and "/" in place and before is not None:
-            return _is_newer(kind, place, before.ended_ms or before.created_ms)
+        return "/" in place and is_judged and _has_nothing_of_before(place, ended_ms, run.started_ms)
     except RepriseError:
-        pass
-    return False
+        return False
+
+
+def _is_new_query(run: Run, before: StreamUpdate | None) -> bool:
+    """Whether a run began with batch 0, or with another id than the run before. Of a long run only the newest batches
+    are kept."""
+    began_at_0 = run.last_batch is not None and run.batches_in_all > run.last_batch
+    return began_at_0 or (
+        before is not None and before.run is not None and before.run.query_id != run.query_id
+    )
 
 
 @lru_cache(maxsize=1000)  # every poll asks it of a run that goes on
-def _is_newer(kind: str, place: str, moment_ms: int) -> bool:
-    """Whether a table that has rows was begun after a moment. Raises RepriseError."""
+def _has_nothing_of_before(place: str, ended_ms: int, started_ms: int) -> bool:
+    """Whether a table has no row that it had when the run before ended; the next one started at `started_ms`. False
+    where that is not known. Raises RepriseError."""
     with reaching(place):
         table = Store.open(place)
-        if kind == "FileSink":
-            return sinklog.began_after(table, moment_ms)
-        return deltasink.was_made_after(table, moment_ms)
+        if table.is_dir(DELTA_LOG):
+            return deltasink.was_emptied(table, ended_ms, started_ms)
+        if table.is_dir(sinklog.FOLDER):
+            return sinklog.began_after(table, ended_ms)
+        files = table.entries("", LOOKED_AT + 1)
+        return len(files) <= LOOKED_AT and all(
+            not file.is_dir and file.mtime_ms is not None and file.mtime_ms > ended_ms for file in files
+        )
 
 
 def _format(place: str) -> str:

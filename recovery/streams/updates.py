@@ -134,8 +134,8 @@ def events_of(
     for number, body in enumerate(batches, start=3):
         at = batch_ms(body) or told.created_ms
         details: dict[str, Any] = {"progress_json": dict(body)}
-        if began_table and body is batches[0]:
-            details[api_events.NEW_TABLE] = True
+        if body is batches[0]:
+            details |= _tell_beginning(told.run, began_table=began_table)
         found.append(_event(told, number, "stream_progress", at, of_flow, details, _batch_message(body)))
     if told.state not in STATUSES or told.state == "RUNNING":
         return found
@@ -149,6 +149,14 @@ def events_of(
     whole = {"state": told.state}
     found.append(_event(told, last + 1, "update_progress", end, origin, whole, f"The run {ended}.", level))
     return found
+
+
+def _tell_beginning(run: Run | None, *, began_table: bool) -> dict[str, Any]:
+    """What the first batch that is kept of a run tells of its beginning. Batches of one run follow one another."""
+    details: dict[str, Any] = {api_events.NEW_TABLE: True} if began_table else {}
+    if run is not None and run.last_batch is not None and run.batches_in_all > len(run.batches):
+        details[api_events.FIRST_BATCH] = max(0, run.last_batch - run.batches_in_all + 1)
+    return details
 
 
 def _created(told: StreamUpdate) -> dict[str, Any]:

@@ -174,6 +174,21 @@ def test_batches_that_the_table_has_from_before_were_skipped(
     assert codes(tmp_path / "ck", tmp_path / "table") == expected
 
 
+@pytest.mark.parametrize(
+    ("kept_from", "expected"),
+    [(0, {"SINK_SWALLOWED"}), (5, set())],
+    ids=["the batches before are known one by one", "they are not"],
+)
+def test_a_batch_whose_entry_is_a_compacted_one_was_skipped(
+    tmp_path: Path, kept_from: int, expected: set[str]
+) -> None:
+    """Somebody removed offsets and commit of batch 9, which wrote `9.compact`, and it was planned again."""
+    Built(tmp_path / "ck", batches=10).write()
+    sink_log(tmp_path / "table", 9, kept_from=kept_from)
+    plan_later(tmp_path / "ck", 9, by_ms=HOUR_MS)
+    assert codes(tmp_path / "ck", tmp_path / "table") == expected
+
+
 def plan_later(checkpoint: Path, batch: int, *, by_ms: int, written_after_ms: int | None = None) -> None:
     """Move the moment that an offset file names, and give the file the time of that moment or a later one."""
     file = checkpoint / f"offsets/{batch}"

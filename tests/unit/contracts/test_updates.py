@@ -38,7 +38,7 @@ def test_what_is_remembered_of_a_table_is_written_as_it_was_kept() -> None:
         "at": "2026-11-27T22:00:00+00:00",
         "loss": {"condition": "SINK_PASSED_OVER", "since": "", "update": "u-0"},
         "inputs": {},
-        "query": None,
+        "queries": {},
         "read_again": {"since": "2026-11-27T21:00:00+00:00", "update": "u-0"},
     }
     memory = codec.read(SinkMemory, kept)

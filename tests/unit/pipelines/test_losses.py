@@ -490,10 +490,18 @@ def test_a_query_that_began_again_beside_the_rows_of_before_is_in_doubt_until_a_
         (2, DELTA, "q-2", 10, ""),
         (0, "DeltaSink[/tables/new]", "q-2", 10, ""),
         (0, DELTA, "q-2", 0, ""),
-        (0, FUNCTION, "q-1", 10, ""),
+        (0, FUNCTION, "q-2", 10, DOUBT),
+        (7, DELTA, "q-2", 10, DOUBT),
         (0, DELTA, "q-2", 10, DOUBT),
     ],
-    ids=["it goes on", "another table", "it read nothing", "another sink", "from its start"],
+    ids=[
+        "it goes on",
+        "another table",
+        "it read nothing",
+        "a function",
+        "its start was not seen",
+        "from its start",
+    ],
 )
 def test_a_query_is_in_doubt_only_where_it_began_again_in_the_same_table(
     api: Api, workspace: Workspace, first: int, sink: str, query: str, rows: int, expected: str
@@ -503,6 +511,27 @@ def test_a_query_is_in_doubt_only_where_it_began_again_in_the_same_table(
     doubt(workspace)
     run(shop, "u2", {ONE: [first]}, sink=sink, query=query, rows=rows)
     assert doubt(workspace) == expected
+
+
+def test_a_query_that_comes_back_from_another_table_began_again(api: Api, workspace: Workspace) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
+    run(shop, "u2", {ONE: [0]}, sink="DeltaSink[/tables/trial]", query="q-2")
+    assert doubt(workspace) == ""
+    run(shop, "u3", {ONE: [0]}, sink=DELTA, query="q-3")
+    assert doubt(workspace) == DOUBT
+
+
+@pytest.mark.parametrize(("first", "query", "found"), [(7, "q-2", LOST), (3, "q-2", FINE), (7, "q-1", FINE)])
+def test_a_file_table_passed_over_the_first_batches_of_another_query_though_no_poll_saw_them(
+    api: Api, workspace: Workspace, first: int, query: str, found: tuple[str, str]
+) -> None:
+    """Numbers that go straight on are those of a checkpoint whose id somebody removed."""
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1, 2]}, sink=FILES, query="q-1")
+    assert seen(workspace) == FINE
+    run(shop, "u2", {ONE: [first]}, sink=FILES, query=query)
+    assert seen(workspace) == found
 
 
 @pytest.mark.parametrize(

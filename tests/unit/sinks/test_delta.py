@@ -1,11 +1,13 @@
 """A Delta table remembers one head for each query: what it skips, what it takes, what a checkpoint is told of it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recovery.checkpoints import deltasink, inspect_checkpoint, seed
 from recovery.checkpoints.report import Severity
+from recovery.checkpoints.storage import Store
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, Unreachable
@@ -14,7 +16,7 @@ from recovery.sinks.kinds import PlannedStart, empty_reset
 from recovery.sinks.live import delta as live
 from recovery.sources.base import Distance, InputFile
 from tests.checkpoint_builder import STARTED_MS, Built, sink_log
-from tests.delta_tables import EPOCH_MS, add, commit, table, txn
+from tests.delta_tables import EPOCH_MS, add, commit, info, remove, table, txn
 from tests.refusals import refused
 
 OURS, THEIRS = "3c1d2b9e-0000-4000-8000-000000000001", "orders"
@@ -202,3 +204,32 @@ def test_rows_of_the_query_before_a_reset_are_named(
         (f.severity, before in f.says) for f in report.findings if f.code == "SINK_HAS_ROWS_OF_BEFORE"
     ]
     assert of_before == ([(Severity.WARNING, True)] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("commits", "is_emptied"),
+    [
+        ([], False),
+        ([[info("DELETE"), remove("part-0.parquet"), remove("part-1.parquet")]], True),
+        ([[info("DELETE"), remove("part-0.parquet")]], False),
+        ([[info("WRITE"), remove("part-0.parquet"), remove("part-1.parquet"), add("part-2.parquet")]], True),
+        (
+            [[info("OPTIMIZE"), remove("part-0.parquet"), remove("part-1.parquet"), add("part-2.parquet")]],
+            False,
+        ),
+        (
+            [[info("MERGE"), remove("part-0.parquet"), add("a")], [info("DELETE"), remove("part-1.parquet")]],
+            False,
+        ),
+    ],
+    ids=["nothing", "delete all", "delete some", "overwrite", "optimize", "merge"],
+)
+def test_a_delta_table_that_was_emptied_between_two_runs(
+    tmp_path: Path, commits: list[list[dict[str, Any]]], is_emptied: bool
+) -> None:
+    """Minutes apart: version 0 is of the run before, which ends then; the next one starts in minute 5."""
+    where = table(tmp_path / "t", [[add("part-0.parquet"), add("part-1.parquet")], *commits])
+    ended_ms, started_ms = EPOCH_MS + 1, EPOCH_MS + 5 * 60_000
+    assert deltasink.was_emptied(Store.open(str(where)), ended_ms, started_ms) is is_emptied
+    assert not deltasink.was_emptied(Store.open(str(where)), ended_ms, ended_ms)
+    assert deltasink.was_emptied(Store.open(str(where)), EPOCH_MS - 1, ended_ms)

@@ -57,30 +57,61 @@ def test_a_stream_with_a_new_table_is_well_again(
     assert (flow.state, flow.condition or "") == (state, condition)
 
 
+@pytest.mark.parametrize("kind", ["DeltaSink", "ForeachBatchSink"])
 @pytest.mark.parametrize(
     ("made_ms", "doubt"),
     [(int(BEFORE * 1000), "read-again"), (int(datetime.now(UTC).timestamp() * 1000), "")],
     ids=["the checkpoint alone", "table and checkpoint"],
 )
-@pytest.mark.parametrize(("ends", "state"), [(True, "ok"), (False, "running")])
+@pytest.mark.parametrize(
+    ("ends", "batches", "state"), [(True, 3, "ok"), (True, 40, "ok"), (False, 3, "running")]
+)
 def test_a_stream_whose_checkpoint_was_removed_is_in_doubt_unless_its_delta_table_is_new(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made_ms: int, doubt: str, ends: bool, state: str
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kind: str,
+    made_ms: int,
+    doubt: str,
+    ends: bool,
+    batches: int,
+    state: str,
 ) -> None:
     root, table, events = (tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events"))
     events.mkdir(parents=True)
     Built(root, query_id=logs.QUERY).write()
     query = str(uuid.uuid4())
     commit(table, 0, metadata(), txn(query, 2), add("part-0.parquet"), at_ms=made_ms)
-    _write_run(events / "local-1", table, logs.QUERY, logs.RUN, kind="DeltaSink")
+    _write_run(events / "local-1", table, logs.QUERY, logs.RUN, kind=kind)
     more = ("--event-log", str(events), "--sink", str(table))
     run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(root), *more)
     shutil.rmtree(root)
     Built(root, query_id=query).write()
-    _write_run(events / "local-2", table, query, str(uuid.uuid4()), kind="DeltaSink", ends=ends)
+    _write_run(events / "local-2", table, query, str(uuid.uuid4()), batches, kind=kind, ends=ends)
     pipeline = Stream.objects.get().pipeline
     refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
     flow = Flow.objects.get()
     assert (flow.state, flow.table_doubt) == (state, doubt)
+
+
+@pytest.mark.parametrize("batches", [3, 40], ids=["few batches", "more than are kept"])
+def test_a_file_table_beside_a_new_checkpoint_has_passed_its_first_batches_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batches: int
+) -> None:
+    root, table, events = (tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events"))
+    events.mkdir(parents=True)
+    Built(root, query_id=logs.QUERY).write()
+    _write_table(table, BEFORE)
+    _write_run(events / "local-1", table, logs.QUERY, logs.RUN)
+    more = ("--event-log", str(events), "--sink", str(table))
+    run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(root), *more)
+    assert Flow.objects.get().state == "ok"
+    shutil.rmtree(root)
+    query = str(uuid.uuid4())
+    Built(root, query_id=query).write()
+    _write_run(events / "local-2", table, query, str(uuid.uuid4()), batches)
+    pipeline = Stream.objects.get().pipeline
+    refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
+    assert (Flow.objects.get().state, Flow.objects.get().condition) == ("failed", "SINK_PASSED_OVER")
 
 
 @pytest.mark.parametrize(("moment", "began"), [(STARTED_MS - 1, True), (STARTED_MS, False)])
@@ -150,5 +181,6 @@ def _write_run(
         *(logs.progress(batch, query=query, run=run) for batch in range(batches)),
         *([logs.terminated(None, query=query, run=run), logs.ended()] if ends else []),
     ]
+    named = (kind if kind == "ForeachBatchSink" else f"{kind}[{table}]").encode()
     file = log if ends else log.with_name(f"{log.name}.inprogress")
-    file.write_bytes(b"".join(told).replace(b"FileSink[file:/out", f"{kind}[{table}".encode()))
+    file.write_bytes(b"".join(told).replace(b"FileSink[file:/out]", named))
