@@ -137,6 +137,8 @@ class TableLoss(Value):
     """Since when, in ISO form; "": not known."""
     update: str = ""
     """In which update; "": in one that is out of sight."""
+    settled_by: int | None = None
+    """The number of the recovery whose proof counted the whole table since; None: none has."""
 
 
 class ReadAgain(Value):
@@ -166,6 +168,11 @@ class SinkMemory(Value):
     """The newest batches with input, by sink, since it was last emptied; the newest last."""
     read_again: ReadAgain | None = None
     """The newest query that began again since the sink was last emptied; None: none."""
+
+    @property
+    def open_loss(self) -> TableLoss | None:
+        """The loss, where no proof has counted the table since."""
+        return None if self.loss is not None and self.loss.settled_by is not None else self.loss
 
     @property
     def is_empty(self) -> bool:

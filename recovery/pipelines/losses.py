@@ -7,6 +7,7 @@ one is skipped without an error (`FileStreamSink.addBatch`). The rows stay lost 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -99,20 +100,20 @@ def over(
         row = rows.get(name)
         dataset = str(values.get("dataset", row.dataset if row else ""))
         known = read_table_memory(row)
-        pending = _pending(updates, name, known, missed, reruns)
+        pending = _pending(updates, name, dataset, known, missed, reruns)
         memory = _counted(pending.whole, name, dataset, known, pending.out_of_sight, reruns)
-        if pending.running is not None and not asks_full_refresh(pending.running, dataset):
-            # it is counted once it is over; until then, what it has done is seen
-            seen = _counted((pending.running,), name, dataset, memory, False, reruns)
-            memory = memory.model_copy(update={"loss": seen.loss, "read_again": seen.read_again})
+        # counted once they are over; until then, what they have done is seen
+        seen = _counted(pending.running, name, dataset, memory, False, reruns)
+        memory = _change(memory, loss=seen.loss, read_again=seen.read_again)
         if shared := _of_shared(name, dataset, folded, rows, updates, elsewhere.get(dataset, ())):
             before = memory.loss
             again = before is not None and before.condition is LostRows.SHARED
             memory = memory.model_copy(update={"loss": before if again else shared})
-        if memory.loss is None and (skipped := _find_skipped(updates, name, dataset, reruns)):
-            memory = memory.model_copy(update={"loss": skipped})
+        if memory.open_loss is None and (skipped := _find_skipped(updates, name, dataset, reruns)):
+            is_settled = memory.loss is not None and memory.loss.update == skipped.update
+            memory = memory if is_settled else _change(memory, loss=skipped)
         found[name] = {**values, "sink_memory": {} if memory.is_empty else codec.to_json(memory)}
-        loss = memory.loss
+        loss = memory.open_loss
         if loss is None and pending.hidden is not None and memory.newest:
             loss = _not_read(pending.hidden, name)
         if loss is not None and not values.get("failure_memory"):
@@ -167,7 +168,7 @@ def _counted(
 ) -> SinkMemory:
     """`known` with these updates, oldest first; numbers that began again are a loss."""
     memory = known
-    if out_of_sight and memory.newest and memory.loss is None:
+    if out_of_sight and memory.newest and memory.open_loss is None:
         memory = _change(memory, loss=_not_read(pending[0] if pending else {}, flow))
     for update in pending:
         if update.get("validate_only"):
@@ -235,7 +236,7 @@ def _count_files(
 
 def _note_passed_over(known: TableLoss | None, update: log.ApiUpdate, flow: str) -> TableLoss:
     """The first loss that is known counts."""
-    if known is not None and known.condition is not LostRows.NOT_READ:
+    if known is not None and known.condition is not LostRows.NOT_READ and known.settled_by is None:
         return known
     return _note_loss(LostRows.PASSED_OVER, update, flow)
 
@@ -252,17 +253,20 @@ def moves_doubt(row: Flow, values: Mapping[str, Any]) -> bool:
 class _Pending:
     """Updates after the one that was counted last. `whole`: oldest first, those that can be counted now. `hidden`: one
     that cannot be, though it is over and later ones are read. `out_of_sight`: the one that was counted last is not
-    among the updates, so what ran in between is not known. `running`: the one after these, where it still runs."""
+    among the updates, so what ran in between is not known. `running`: those after these, as far as one still runs or
+    may: a run that was killed says no end. None from a full refresh on: it has not emptied the table yet, for all that
+    is known."""
 
     whole: Sequence[log.ApiUpdate]
     hidden: log.ApiUpdate | None = None
     out_of_sight: bool = False
-    running: log.ApiUpdate | None = None
+    running: Sequence[log.ApiUpdate] = ()
 
 
 def _pending(
     updates: Sequence[log.ApiUpdate],
     flow: str,
+    dataset: str,
     known: SinkMemory,
     missed: Collection[str],
     reruns: Reruns,
@@ -287,8 +291,10 @@ def _pending(
     end = next((n for n in range(at, len(ids)) if n >= upto or not is_whole(oldest_first[n])), len(ids))
     left = oldest_first[end:]
     hidden = left[0] if left and (is_whole(left[0]) or _is_hidden(left)) else None
-    runs = end < upto and "file_batches" in oldest_first[end] and not oldest_first[end].get("read")
-    return _Pending(oldest_first[at:end], hidden, lost, oldest_first[end] if runs else None)
+    running = takewhile(
+        lambda u: "file_batches" in u and not asks_full_refresh(u, dataset), oldest_first[end:upto]
+    )
+    return _Pending(oldest_first[at:end], hidden, lost, tuple(running))
 
 
 def _is_hidden(oldest_first: Sequence[log.ApiUpdate]) -> bool:

@@ -438,14 +438,14 @@ def _find_sink(place: str, columns: StreamColumns, report: CheckpointReport, *, 
 
 
 def _recall_losses(place: str, sink: Sink) -> SinkMemory:
-    """What its file table passed over before it was on the list: that shows in no later run."""
+    """What its table passed over before it was on the list, or passes over next: that shows in no later run."""
     if not sink.place:
         return SinkMemory()
     try:
         report = inspect_checkpoint(place, sink=sink.place)
     except RepriseError:  # a table that is not there yet, or cannot be read now
         return SinkMemory()
-    if all(f.code != "SINK_SWALLOWED" for f in report.findings):
+    if all(f.code not in ("SINK_SWALLOWED", "SINK_SWALLOWS") for f in report.findings):
         return SinkMemory()
     return SinkMemory(loss=TableLoss(condition=LostRows.PASSED_OVER))
 

@@ -16,8 +16,9 @@ from recovery.checkpoints.uris import decode_uri, spell_place, strip_file_scheme
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import Run
+from recovery.numbers import read_whole
 from recovery.streams.places import leave_out_other_checkpoints
-from recovery.streams.updates import StreamUpdate
+from recovery.streams.updates import StreamUpdate, batch_ms
 
 FORMATS: Final = ("parquet", "json", "csv", "orc")
 LOOKED_AT: Final = 2_000
@@ -116,13 +117,26 @@ def _began_table(update: StreamUpdate, before: StreamUpdate | None, since_ms: fl
     if run is None or run.last_batch is None or not _is_new_query(run, before):
         return False
     kind, place = _read_description(_describe_sink(run.batches[-1]) if run.batches else "")
-    ended_ms = (before.ended_ms or before.created_ms) if before else run.started_ms
+    ended_ms = _find_end(before) if before else run.started_ms
     is_judged = kind != "FileSink" or update.created_ms > since_ms
     place = place or table
     try:
-        return "/" in place and is_judged and _has_nothing_of_before(place, ended_ms, run.started_ms)
+        if ended_ms is None or not is_judged or "/" not in place:
+            return False
+        return _has_nothing_of_before(place, ended_ms, run.started_ms)
     except RepriseError:
         return False
+
+
+def _find_end(update: StreamUpdate) -> int | None:
+    """When it wrote its last batch at the latest, in ms since 1970. The log of a run that was killed names no end: then
+    the end of its newest batch there. None where that is not known."""
+    batch = update.run.batches[-1] if update.run and update.run.batches else {}
+    began_ms, took = batch_ms(batch), batch.get("durationMs")
+    took_ms = read_whole(took.get("triggerExecution")) if isinstance(took, Mapping) else None
+    if update.ended_ms is not None or began_ms is None or took_ms is None:
+        return update.ended_ms
+    return began_ms + took_ms
 
 
 def _is_new_query(run: Run, before: StreamUpdate | None) -> bool:

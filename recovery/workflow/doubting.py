@@ -19,6 +19,7 @@ from recovery.contracts import codec
 from recovery.contracts.forecast import DatasetKind, DownstreamEffect, DownstreamReason
 from recovery.contracts.measured import Measured
 from recovery.contracts.names import DoubtCode
+from recovery.contracts.updates import LostRows
 from recovery.diagnosis.judgement import title_by_error
 from recovery.models import Flow, FlowInput, Recovery, Step
 from recovery.models.listed import hold_pipelines
@@ -194,7 +195,7 @@ def find_table_doubt(flow: Flow, recoveries: Sequence[ProvingRecovery]) -> Doubt
 
 def _rows_lost(flow: Flow, begin: str) -> Doubt | None:
     """What its updates did to its table: of a flow that runs nothing else shows it."""
-    loss = read_table_memory(flow).loss
+    loss = read_table_memory(flow).open_loss
     if loss is None:
         return None
     text = title_by_error((), loss.condition)
@@ -356,7 +357,28 @@ def keep_doubts_of(recovery_id: int) -> None:
         Flow.objects.filter(earlier, pk__in=fed).update(fed_again_at=begun, fed_again_by=recovery_id)
         if undone:
             _fall_back(undone, recovery.flow.pipeline.workspace_id)
+        _settle_loss(recovery)
         keep_table_doubts(ids)
+
+
+def _settle_loss(recovery: Recovery) -> None:
+    """A proof that counted the whole table says what it lacks: what its updates seemed to have lost is in that number.
+    The next poll judges the flow by it; with a rollback the loss is open again."""
+    flow = Flow.objects.get(pk=recovery.flow_id)
+    loss = read_table_memory(flow).loss
+    if loss is None or loss.condition is LostRows.SHARED:
+        return
+    proof = codec.read(Measured, recovery.measured) if recovery.measured else Measured()
+    if recovery.state == "succeeded" and settles(proof):
+        settled_by: int | None = recovery.pk
+    elif loss.settled_by == recovery.pk:
+        settled_by = None
+    else:
+        return
+    memory = read_table_memory(flow).model_copy(
+        update={"loss": loss.model_copy(update={"settled_by": settled_by})}
+    )
+    Flow.objects.filter(pk=flow.pk).update(sink_memory=codec.to_json(memory))
 
 
 def _find_rerun_begin(recovery: Recovery) -> datetime:

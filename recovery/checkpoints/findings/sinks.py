@@ -29,6 +29,7 @@ TABLE: tuple[FindingKind, ...] = (
         "Goes on. What both queries read is in the table twice.",
         "If that query was this stream under an earlier checkpoint, compare the table with its input, or begin again "
         "with an empty table and an empty checkpoint.",
+        seed=True,
     ),
     FindingKind(
         "SINK_UNCOMMITTED_BATCH",

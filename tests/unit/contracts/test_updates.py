@@ -36,7 +36,7 @@ def test_what_is_remembered_of_a_table_is_written_as_it_was_kept() -> None:
         "newest": {"FileSink[/t]": 7},
         "update": "u-1",
         "at": "2026-11-27T22:00:00+00:00",
-        "loss": {"condition": "SINK_PASSED_OVER", "since": "", "update": "u-0"},
+        "loss": {"condition": "SINK_PASSED_OVER", "since": "", "update": "u-0", "settled_by": None},
         "inputs": {},
         "queries": {},
         "read_again": {"since": "2026-11-27T21:00:00+00:00", "update": "u-0"},

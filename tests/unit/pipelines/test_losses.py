@@ -601,3 +601,20 @@ def test_a_full_refresh_that_runs_and_a_run_that_goes_on_are_in_no_doubt(
     shop.end("u2", "COMPLETED")
     run(shop, "u3", {ONE: [0]}, sink=sink, query="q-2", is_over=False, full_refresh=True)
     assert (seen(workspace), doubt(workspace)) == (("running", ""), "")
+
+
+@pytest.mark.parametrize("sink", [FILES, DELTA])
+def test_a_loss_that_a_proof_has_counted_is_no_failure_until_numbers_begin_again_once_more(
+    api: Api, workspace: Workspace, sink: str
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
+    run(shop, "u2", {ONE: [0]}, sink=sink, query="q-1")
+    assert seen(workspace) == LOST
+    flow = Flow.objects.get()
+    flow.sink_memory["loss"]["settled_by"] = 7
+    flow.save()
+    run(shop, "u3", {ONE: [2]}, sink=sink, query="q-1")
+    assert (seen(workspace), seen(workspace)) == (FINE, FINE)
+    run(shop, "u4", {ONE: [1]}, sink=sink, query="q-1")
+    assert seen(workspace) == LOST

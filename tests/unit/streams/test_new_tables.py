@@ -93,6 +93,28 @@ def test_a_stream_whose_checkpoint_was_removed_is_in_doubt_unless_its_delta_tabl
     assert (flow.state, flow.table_doubt) == (state, doubt)
 
 
+def test_the_table_of_a_run_that_was_killed_is_not_new(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its log names no end, and its first batch has made the table."""
+    root, table, events = (tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events"))
+    events.mkdir(parents=True)
+    Built(root, query_id=logs.QUERY).write()
+    made = datetime(2026, 11, 22, 20, 31, 0, 500_000, tzinfo=UTC)
+    commit(table, 0, metadata(), add("part-0.parquet"), at_ms=int(made.timestamp() * 1000))
+    _write_run(events / "local-1", table, logs.QUERY, logs.RUN, kind="DeltaSink", ends=False)
+    more = ("--event-log", str(events), "--sink", str(table))
+    run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(root), *more)
+    shutil.rmtree(root)
+    query = str(uuid.uuid4())
+    Built(root, query_id=query).write()
+    later = logs.RUN.replace("1", "2")
+    _write_run(events / "local-2", table, query, later, kind="DeltaSink", ends=False)
+    pipeline = Stream.objects.get().pipeline
+    refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
+    assert Flow.objects.get().table_doubt == "read-again"
+
+
 @pytest.mark.parametrize("batches", [3, 40], ids=["few batches", "more than are kept"])
 def test_a_file_table_beside_a_new_checkpoint_has_passed_its_first_batches_over(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batches: int

@@ -281,3 +281,16 @@ def test_a_run_that_goes_on_after_the_table_below_was_written_from_scratch_is_a_
     made.refresh_from_db()
     moves.move(made, "running")
     assert kept(below) == ("fed-again", False)
+
+
+def test_a_proof_of_the_whole_table_settles_what_its_updates_passed_over_and_a_rollback_opens_it() -> None:
+    flow = f.flow(state="running")
+    loss = {"condition": "SINK_PASSED_OVER", "since": "", "update": "u-1"}
+    Flow.objects.filter(pk=flow.pk).update(sink_memory={"update": "u-1", "loss": loss})
+    keep_table_doubts([flow.pk])
+    assert kept(flow) == ("rows-lost", False)
+    proven = prove(flow, CLEAN)
+    assert kept(flow) == ("", False)
+    proven.refresh_from_db()
+    moves.move(proven, "rolled_back")
+    assert kept(flow) == ("rows-lost", False)
