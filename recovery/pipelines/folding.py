@@ -37,7 +37,7 @@ class FoldedUpdate:
     """What the events of one update say. `update` is the API's UpdateInfo. settled: nothing more will come; `failure`
     is read then, not before. `end`: its last event, as far as it is there."""
 
-    update: Mapping[str, Any]
+    update: log.ApiUpdate
     definitions: Mapping[str, log.Definition] = field(default_factory=dict)
     statuses: Mapping[str, log.FlowStatus] = field(default_factory=dict)
     progress: Mapping[str, log.FlowProgress] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class FoldedUpdate:
         return self.update.get("state") in log.ENDED
 
 
-def read(update: Mapping[str, Any], events: Sequence[Mapping[str, Any]], *, now: datetime) -> FoldedUpdate:
+def read(update: log.ApiUpdate, events: Sequence[log.ApiEvent], *, now: datetime) -> FoldedUpdate:
     """Read the events of one update; `causes` only when it failed and no flow of it did."""
     statuses = log.statuses(events)
     flow_failed = any(s.status == "FAILED" for s in statuses.values())
@@ -81,18 +81,18 @@ def read(update: Mapping[str, Any], events: Sequence[Mapping[str, Any]], *, now:
     )
 
 
-def _settled(update: Mapping[str, Any], events: Sequence[Mapping[str, Any]], now: datetime) -> bool:
+def _settled(update: log.ApiUpdate, events: Sequence[log.ApiEvent], now: datetime) -> bool:
     newest = max((at for e in events if (at := log.when(e.get("timestamp")))), default=None)
     newest = newest or log.when(update.get("creation_time"))
     return log.end_of(events) is not None or newest is None or now - newest > LATE
 
 
-def real(updates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def real(updates: Sequence[log.ApiUpdate]) -> list[log.ApiUpdate]:
     """The newest updates that ran data (a validation runs none), newest first."""
     return [u for u in updates if not u.get("validate_only")][:HISTORY]
 
 
-def to_read(updates: Sequence[Mapping[str, Any]], *, first_look: bool) -> list[Mapping[str, Any]]:
+def to_read(updates: Sequence[log.ApiUpdate], *, first_look: bool) -> list[log.ApiUpdate]:
     """Of these, newest first, what is still to be read: of those that are shown, and of all that have run since the
     newest one that was read. A failure or a success in one that was never read would be missed."""
     ran = [u for u in updates if not u.get("validate_only")]
@@ -169,17 +169,17 @@ def _views(reading: FoldedUpdate, state: str) -> dict[str, FlowInUpdate]:
     }
 
 
-def whole(update: Mapping[str, Any]) -> bool:
+def whole(update: log.ApiUpdate) -> bool:
     """Was all read of an update that is needed? One that an older version read lacks some, and is read once more."""
     return bool(update.get("read")) and "emptied" in update and "file_batches" in update
 
 
-def history(updates: Sequence[Mapping[str, Any]], flow: str) -> list[str]:
+def history(updates: Sequence[log.ApiUpdate], flow: str) -> list[str]:
     """The last five outcomes of a flow, oldest first; updates that still run are not among them."""
     return [failing.outcome_in(u, flow) for u in reversed(real(updates)) if "flows" in u]
 
 
-def _outcomes(updates: Sequence[Mapping[str, Any]], flow: str) -> list[str]:
+def _outcomes(updates: Sequence[log.ApiUpdate], flow: str) -> list[str]:
     """As `history`, of all updates that are kept, since the code has the flow; by its own events before the newest
     update that completed."""
     newest = [u for u in updates if not u.get("validate_only")]
@@ -193,7 +193,7 @@ def _outcomes(updates: Sequence[Mapping[str, Any]], flow: str) -> list[str]:
 
 
 def state(
-    updates: Sequence[Mapping[str, Any]],
+    updates: Sequence[log.ApiUpdate],
     flow: str,
     active: FoldedUpdate | None,
     memory: failing.FailureMemory,
@@ -212,14 +212,14 @@ def state(
     return past[-1] if past else "unknown"
 
 
-def is_told(updates: Sequence[Mapping[str, Any]], flow: str) -> bool:
+def is_told(updates: Sequence[log.ApiUpdate], flow: str) -> bool:
     """Does one of these updates tell how the flow is, or that the code has it no more?"""
     return any(
         failing.outcome_in(u, flow) != "none" or failing.is_gone(u, flow) for u in updates if "flows" in u
     )
 
 
-def _concerning(updates: Sequence[Mapping[str, Any]], flow: str) -> Sequence[Mapping[str, Any]]:
+def _concerning(updates: Sequence[log.ApiUpdate], flow: str) -> Sequence[log.ApiUpdate]:
     """The updates as far as they concern the flow: of those in which it had no part, no failure of a whole update
     does, once the code has it no more."""
     for update in updates:
@@ -234,7 +234,7 @@ def _concerning(updates: Sequence[Mapping[str, Any]], flow: str) -> Sequence[Map
 def flow_fields(
     name: str,
     *,
-    updates: Sequence[Mapping[str, Any]],
+    updates: Sequence[log.ApiUpdate],
     readings: Sequence[FoldedUpdate],
     known: failing.FailureMemory,
 ) -> FlowValues:
