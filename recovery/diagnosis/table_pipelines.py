@@ -32,11 +32,14 @@ ROWS: Final = (
         code="PIPELINE_CANCELLED",
         conditions=("PIPELINE_CANCELLED",),
         family=FAMILY,
-        title="The newest update was cancelled before it ended.",
+        title="The newest update was cancelled, or its program ended, before its query did.",
         damaged="nothing: a batch that was cut short is run again",
         reset=RESET_NO,
         severity=2,
-        do=("Ask who cancelled it whether the pipeline may run, then start an update.",),
+        do=(
+            "Find out who cancelled it or what ended its program, then start it again. Where one program runs several "
+            "queries, one that fails may end all.",
+        ),
         dont=(NO_RESET,),
     ),
     ErrorRow(

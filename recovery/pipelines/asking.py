@@ -197,9 +197,10 @@ def _updates(
             return kept
     elif latest == [] and not kept:
         return []
-    known = {u["update_id"]: u for u in kept if u.get("read")}
+    # a run that was taken for cancelled may have gone on: its log tells of its end later
+    known = {(u["update_id"], u.get("state")): u for u in kept if u.get("read")}
     newest = [u for u in client.list_updates(pipeline_id, limit=UPDATES) if u.get("update_id")]
-    return [known.get(u["update_id"], u) for u in newest]
+    return [known.get((u["update_id"], u.get("state")), u) for u in newest]
 
 
 def _read(client: PipelinesClient, pipeline_id: str, update: Mapping[str, Any]) -> folding.FoldedUpdate:

@@ -18,6 +18,7 @@ from recovery.pipelines.downstream import refreshed_in_full
 
 FUNCTION: Final = "ForeachBatchSink"
 SINKS: Final = ("FileSink", "DeltaSink", FUNCTION, "org.apache.spark.sql.kafka010.")
+_SCHEME: Final = re.compile(r"\[file:/+")  # the same folder, with and without it
 _OBJECT: Final = re.compile(r"@[0-9a-f]+$")  # Java's identity of an object, another one in each run
 
 
@@ -34,7 +35,7 @@ def read_batches(
             continue
         if ends := find_ends(events, name):
             first, last = ends
-            key = f"{_OBJECT.sub('', says)} {query_id}"
+            key = f"{_SCHEME.sub('[/', _OBJECT.sub('', says))} {query_id}"
             batches_by_flow[name] = QueryBatches(
                 query=key,
                 first=first.number,
