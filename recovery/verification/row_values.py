@@ -56,7 +56,7 @@ def _judge_differing(values: RowValues, measured: Measured) -> CriterionFinding:
 
 def compared_by(expected: ExpectedRows, measure: Measure) -> str:
     """By which columns new rows were compared, as part of a sentence."""
-    if expected.whole_rows:
+    if expected.whole_rows and measure.values is None:
         return f"compared in every column{' that the code yields' if measure.table_only else ''}"
     key, values = key_of(measure), measure.values
     by = f"identified by {key}" if measure.key_from == key else f"identified by {key} ({measure.key_from})"

@@ -40,3 +40,10 @@ def test_columns_with_other_values_and_those_that_the_table_lacks_are_apart() ->
 
 def test_what_an_earlier_release_measured_says_nothing_of_other_columns() -> None:
     assert (MEASURED.values_compared, MEASURED.left_out) == (None, ())
+
+
+def test_no_column_that_was_left_out_is_called_compared() -> None:
+    expected = ExpectedRows(key=("userId",), whole_rows=True)
+    left_out = RowValues(rows=0, left_out=("processed_at",))
+    assert "processed_at" in compared_by(expected, Measure(key=("userId",), values=left_out))
+    assert "userId" not in compared_by(expected, Measure(key=("userId",)))
