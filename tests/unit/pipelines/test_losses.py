@@ -620,3 +620,17 @@ def test_a_loss_that_a_proof_has_counted_is_no_failure_until_numbers_begin_again
     assert (seen(workspace), seen(workspace)) == (FINE, FINE)
     run(shop, "u4", {ONE: [1]}, sink=sink, query="q-1")
     assert seen(workspace) == LOST
+
+
+def test_an_update_that_was_taken_for_cancelled_is_read_again_once_it_ended_well(
+    api: Api, workspace: Workspace
+) -> None:
+    """As of a plain stream whose log did not grow for long, and went on."""
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0]}, sink=DELTA, query="q-1")
+    shop.updates[0]["state"] = "CANCELED"
+    seen(workspace)
+    assert Pipeline.objects.get().judged == "failed"
+    shop.updates[0]["state"] = "COMPLETED"
+    assert seen(workspace) == FINE
+    assert Pipeline.objects.get().judged == "ok"
