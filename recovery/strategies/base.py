@@ -217,7 +217,7 @@ class Facts:
     repair: RepairPlan | None = None  # None: nothing in the checkpoint is damaged
     beside: tuple[
         CoUpdatedFlow, ...
-    ] = ()  # flows that an update of a declared sink runs too: no selection can name a sink
+    ] = ()  # flows that run too: with a declared sink, which no selection can name; with a plain stream's program
     between: tuple[Finding, ...] = ()  # what other flows share with this one and must not
     source_map: tuple[
         int | None, ...

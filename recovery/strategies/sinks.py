@@ -200,12 +200,19 @@ def _skips_state(facts: Facts, of: PlannedStart) -> tuple[Finding, ...]:
 
 
 def _run_too(facts: Facts) -> tuple[Finding, ...]:
-    """An update of a declared sink runs the whole pipeline."""
+    """An update of a declared sink runs the whole pipeline, the start of a plain stream its whole program."""
     if not facts.beside:
         return ()
+    names = ", ".join(flow.short for flow in facts.beside)
+    if facts.is_plain:
+        says = (
+            f"A start of this stream starts its whole program: {names} too. What they write is not measured."
+        )
+        do = "Look at each of them first, and recover what fails."
+        return (Finding("WHOLE_PROGRAM_RUNS", Severity.WARNING, says, do),)
     says = (
-        f"Spark's selections name tables only, so an update of {facts.dataset} runs the whole pipeline: "
-        f"{', '.join(one.short for one in facts.beside)} too. What they write is not measured."
+        f"Spark's selections name tables only, so an update of {facts.dataset} runs the whole pipeline: {names} too. "
+        "What they write is not measured."
     )
     return (
         Finding("WHOLE_PIPELINE_RUNS", Severity.WARNING, says, "Repair or pause what must not run first."),

@@ -6,7 +6,7 @@ from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
-from recovery.models import Flow
+from recovery.models import Flow, Stream
 from recovery.pipelines.failing import is_gone
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
@@ -67,6 +67,21 @@ def open_since(report: CheckpointReport) -> int | None:
     last = -1 if report.last_committed is None else report.last_committed
     begun = [b.get("timestamp_ms") for b in report.batches if b["batch"] > last and not b.get("committed")]
     return min((ms or 0 for ms in begun), default=None)
+
+
+def find_streams_beside(flow: Flow) -> tuple[CoUpdatedFlow, ...]:
+    """Other plain streams that are queries of the same program: a start of one starts all. None for a pipeline."""
+    stream = Stream.objects.filter(pipeline=flow.pipeline_id).first()
+    if stream is None or not stream.program:
+        return ()
+    others = Flow.objects.filter(
+        pipeline__workspace=flow.pipeline.workspace_id,
+        pipeline__gone=False,
+        pipeline__stream__program=stream.program,
+        pipeline__stream__arguments=stream.arguments,
+    )
+    beside = others.exclude(pk=flow.pk).order_by("short", "name")
+    return tuple(CoUpdatedFlow(other.name, other.dataset, other.short) for other in beside)
 
 
 def find_flows_beside(flow: Flow) -> tuple[CoUpdatedFlow, ...]:

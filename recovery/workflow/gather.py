@@ -100,7 +100,9 @@ def gather(
         found = going_back.facts_of_then(snapshot, target, facts_at, asked, ask)
     else:
         found = facts_at(snapshot, ask)
-    beside = declared.find_flows_beside(flow) if snapshot.sink.declared else ()
+    beside = (
+        declared.find_flows_beside(flow) if snapshot.sink.declared else declared.find_streams_beside(flow)
+    )
     found = replace(
         found,
         confirmed=tuple(confirmed),

@@ -194,6 +194,14 @@ def test_criteria_that_nobody_can_measure_are_left_out_but_for_the_one_that_prov
     assert not_measured(sink) == without
 
 
+def test_the_start_of_a_plain_stream_starts_the_other_queries_of_its_program() -> None:
+    alone = replace(stream(), is_plain=True)
+    among = options(replace(alone, beside=(CoUpdatedFlow("logins", "/out/logins", "logins"),)))["continue"]
+    assert "WHOLE_PROGRAM_RUNS" not in codes(options(alone)["continue"])
+    assert "WHOLE_PROGRAM_RUNS" in codes(among)
+    assert "WHOLE_PIPELINE_RUNS" not in codes(among)
+
+
 def test_a_declared_sink_is_updated_with_its_whole_pipeline_and_the_plan_says_which_flows_run_too() -> None:
     alone = stream(sink=replace(LOOSE["kafka"], declared="kafka"))
     beside = (

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
-from recovery.models import Flow, Pipeline, Workspace
+from recovery.models import Flow, Pipeline, Stream, Workspace
 from recovery.spark.api import Study
 from recovery.workflow import declared
 from recovery.workflow.steps.rerun import selected
@@ -109,3 +109,28 @@ def test_every_flow_that_the_code_has_runs_with_a_declared_sink_whatever_is_know
         "checkpoint a.b.orders",
         "table a.b.orders",
     )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("program", "arguments", "names"),
+    [("/srv/jobs.py", ["--all"], ["logins"]), ("/srv/jobs.py", ["--one"], []), ("", ["--all"], [])],
+    ids=["one program", "other arguments", "no program is named"],
+)
+def test_streams_of_one_program_are_started_together(
+    program: str, arguments: list[str], names: list[str]
+) -> None:
+    here = Workspace.objects.create(name="streams", kind="streams", environment="development")
+    for name, given in (("orders", ["--all"]), ("logins", arguments)):
+        pipeline = Pipeline.objects.create(
+            workspace=here, pipeline_id=name, name=name, seen_at=timezone.now()
+        )
+        Flow.objects.create(pipeline=pipeline, name=name, short=name, updated_at=timezone.now())
+        Stream.objects.create(
+            pipeline=pipeline,
+            checkpoint=f"/c/{name}",
+            program=program,
+            arguments=given,
+            adopted_at=timezone.now(),
+        )
+    assert [flow.short for flow in declared.find_streams_beside(Flow.objects.get(name="orders"))] == names
