@@ -201,7 +201,7 @@ def _judge_tree(
     read = _read_offset_files(tree, offsets, committed, planned, findings)
     old = before_2_2(read.values(), commits)
     findings[numbering:numbering] = _compare_numbering(tree, offsets, commits, old=old)
-    sources = read_sources(tree, read.get(committed), read.get(planned), findings, read.values())
+    sources = read_sources(tree, (committed, planned), read, findings)
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
     standing = QueryStanding(conf, commit, committed, planned, partitions_by_headers(read, planned), old)
     operators = read_operators(tree, standing, findings, deep=asked.deep, progress=asked.progress)

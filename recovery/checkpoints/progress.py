@@ -1,7 +1,7 @@
 """The position of each source of a checkpoint: the committed offset line beside the source's own log."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,7 @@ from recovery.checkpoints.folders import folders_of
 from recovery.checkpoints.formats import Malformed, OffsetFile
 from recovery.checkpoints.logscan import EntryTally
 from recovery.checkpoints.read_cache import Recent
-from recovery.checkpoints.report import Entries, Finding, SourceEntry, SourceProgress
+from recovery.checkpoints.report import Entries, Finding, LostPosition, SourceEntry, SourceProgress
 from recovery.errors import Unreachable
 
 # (sha256 of a log file, log id up to which it counts) -> what it tallies to; at most two hundred entries each
@@ -21,15 +21,17 @@ _TALLIES: Recent[tuple[str, int | None], tuple[EntryTally, EntryTally]] = Recent
 
 def read_sources(
     tree: Tree,
-    committed: OffsetFile | None,
-    planned: OffsetFile | None,
+    newest: tuple[int | None, int | None],
+    read: Mapping[int | None, OffsetFile],
     findings: list[Finding],
-    every: Collection[OffsetFile] = (),
 ) -> tuple[SourceProgress, ...]:
-    """One progress per source line of the last committed batch (of the planned one, before any commit).
+    """One progress per source line of the last committed batch (of the planned one, where that cannot be read).
 
-    `every`: all offset files that can be read; they tell which lines are one source's.
+    `newest`: the last committed and the last planned batch. `read`: all offset files that can be read; they tell
+    which lines are one source's.
     """
+    last, ahead_of = newest
+    committed, planned, every = read.get(last), read.get(ahead_of), read.values()
     basis = committed or planned
     if basis is None:
         return ()
@@ -46,9 +48,23 @@ def read_sources(
             continue
         source = _read_source_progress(tree, index, log, reached, ahead.get(line.key), findings)
         name = None if line.key == str(index) or line.key != log else line.key
-        sources.append(replace(source, name=name, log=log))
+        lost = _find_lost_position(line.key, last, read) if last is not None and not committed else None
+        sources.append(replace(source, name=name, log=log, lost=lost))
         findings += _find_unrecorded_entries(tree, source, line.key, log, every)
     return tuple(sources)
+
+
+def _find_lost_position(key: str, batch: int, read: Mapping[int | None, OffsetFile]) -> LostPosition:
+    """What is known of a source at committed batch `batch`, whose offset file cannot be read."""
+    lines = {
+        number: line.offset_json
+        for number, offsets in read.items()
+        if number is not None and number < batch
+        for line in offsets.sources
+        if line.key == key
+    }
+    known = max(lines, default=None)
+    return LostPosition(batch, known, None if known is None else lines[known])
 
 
 def _find_unrecorded_entries(
@@ -158,6 +174,8 @@ def _not_files(
     kind, position = positions.read_position(offset, first)
     if offset is None:
         kind, _ = positions.read_position(planned, first)
+    if offset is None and planned is None and first is not None and first.startswith(b"\0"):
+        kind = "kafka"
     if position is None and kind == "unknown":
         findings.append(finding("SOURCE_UNKNOWN", folder, source=key))
     elif position is not None:
@@ -181,10 +199,18 @@ def _not_files(
 
 
 def _begun_file_source(tree: Tree, folder: str, offset: str | None, planned: str | None) -> bool:
-    """A file source that has read nothing yet: it makes its log's directory at once, others do not."""
-    if offset is not None:
+    """A file source that has read nothing yet: it makes its log's directory at once, others do not but Kafka's."""
+    if offset is not None or _shows_kafka(tree, folder):
         return False
     return formats.log_offset(planned) is not None or (planned is None and folder in tree.directories)
+
+
+def _shows_kafka(tree: Tree, folder: str) -> bool:
+    """Whether entry 0 is where a Kafka source began: a zero byte before the version, and no file named."""
+    try:
+        return f"{folder}/0" in tree.files and tree.bytes_of(f"{folder}/0").startswith(b"\0")
+    except Malformed:
+        return False
 
 
 def _judge_reach(

@@ -64,6 +64,18 @@ class Entries:
 
 
 @dataclass(frozen=True)
+class LostPosition:
+    """That a source's position is not known, as the offset file of a committed batch is gone or cannot be read."""
+
+    #: the committed batch
+    batch: int
+    #: the newest batch before it whose position is known; None: no file shows one
+    known_batch: int | None = None
+    #: the exact bytes of its offset line
+    known_json: str | None = None
+
+
+@dataclass(frozen=True)
 class SourceProgress:
     """One source at the last committed batch."""
 
@@ -91,6 +103,8 @@ class SourceProgress:
     bare: bool = False
     #: where it began, of a Kafka source that keeps that beside its line, while nothing is committed
     first_json: str | None = None
+    #: why there is no line although a batch is committed
+    lost: LostPosition | None = None
 
     @property
     def folder(self) -> str:
@@ -114,6 +128,7 @@ class SourceProgress:
             "position": dict(self.position) if self.position is not None else None,
             "log": self.log or self.name or str(self.index),
             "twin_of": self.twin_of,
+            "lost": asdict(self.lost) if self.lost else None,
         }
 
 

@@ -2,7 +2,7 @@
 
 from recovery.checkpoints import batch_descriptions
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.report import SourceProgress
+from recovery.checkpoints.report import LostPosition, SourceProgress
 from recovery.sources import files, registry, unasked
 
 
@@ -19,8 +19,18 @@ def label_position(kind: str, offset_json: str | None) -> str:
 
 def describe_progress(progress: SourceProgress) -> str:
     """The position of a source of a checkpoint; of files also how many were read, and the newest."""
+    if progress.lost is not None:
+        return describe_lost(progress.kind, progress.lost)
     return (
         files.describe_progress(progress)
         if progress.kind == files.KIND
         else label_position(progress.kind, progress.offset_json)
     )
+
+
+def describe_lost(kind: str, lost: LostPosition) -> str:
+    """That a position is not known, and the last one that is."""
+    says = f"not known: offsets/{lost.batch}, of a committed batch, is gone or cannot be read"
+    if lost.known_batch is None:
+        return f"{says}, and no earlier batch shows one"
+    return f"{says}; batch {lost.known_batch} ended at {label_position(kind, lost.known_json)}"

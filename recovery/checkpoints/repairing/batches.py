@@ -168,6 +168,13 @@ def _infer_end_between(low: str | None, high: str | None, batch: int) -> str | N
 
 def _infer_ends_after(work: RepairWork, below: OffsetFile, batch: int) -> list[str | None]:
     """The newest offset file is lost: one file source, no watermark, so each batch has one entry of its own."""
+    for number, line in enumerate(below.sources):
+        if line.offset_json is not None and formats.log_offset(line.offset_json) is None:
+            raise CannotRepair(
+                f"Source {number} keeps no log of its batches, so no other file shows where batch {batch} ended. Put "
+                f"offsets/{batch} back from a backup, or continue from a position that you name: the progress event of "
+                f"batch {batch} in the event log shows it (endOffset)."
+            )
     reached = formats.log_offset(below.sources[0].offset_json)
     timed = below.watermark_ms or (commit.watermark_ms if (commit := work.commit(batch)) else 0)
     newest = max(filelog.index_of(work.layout.names("sources/0")), default=-1)
