@@ -60,6 +60,7 @@ def _move_to_table_end(source: SourceProgress, end: str | None) -> SourceProgres
         log_offset=reached,
         committed=_join_entries(source.committed, taken),
         planned=Entries.from_entries(e for e in planned if reached is None or e.batch_id > reached),
+        lost=None,
     )
 
 

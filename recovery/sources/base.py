@@ -42,6 +42,8 @@ class Position:
     reachable: bool | None
     earliest: str | None = None
     latest: str | None = None
+    #: False: batches are committed, and where the last one ended is not known; `label` says so
+    is_known: bool = True
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,12 @@ WISHES = {
 }
 
 
+def nothing_in(distance: Distance) -> bool:
+    """Whether it is known that nothing is between."""
+    amounts = [a for a in (distance.rows, distance.files) if a is not None]
+    return bool(amounts) and all(a.exact and not a.value for a in amounts)
+
+
 def format_time(at_ms: int) -> str:
     """Epoch milliseconds as an absolute time in UTC, to the millisecond; what is no date stays a number."""
     try:

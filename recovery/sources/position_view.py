@@ -191,7 +191,12 @@ def _list_unclear_parts(source: ShownSource) -> list[str]:
     """Parts whose two positions cannot be compared, so that no distance holds what is between."""
     if len(source.changes) == 1 and all(_has_any(of) for of in (source.lost, source.reread)):
         return []  # it skips some and repeats others, and both were counted
-    return [c.part for c in source.changes if c.moved in (PartMove.UNCLEAR, PartMove.GONE)]
+    return [
+        c.part
+        for c in source.changes
+        # beside a position that is not known, what is between is bounded, not unclear
+        if c.moved is PartMove.GONE or (c.moved is PartMove.UNCLEAR and c.before is not None)
+    ]
 
 
 def _has_any(distance: InputBetween) -> bool:

@@ -9,11 +9,12 @@ from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.contracts.positions import AddedSource, DroppedSource, SourceMapping, SourcePair
 from recovery.sources import mapping, position_view
+from recovery.sources.comparing import nothing_in
 from recovery.sources.mapping import MappingProposal
 from recovery.strategies import common
 from recovery.strategies.base import Facts
 from recovery.strategies.source_places import list_moved
-from recovery.strategies.sources import nothing_in, say_all_again
+from recovery.strategies.sources import say_all_again
 
 CARRIED_OVER = "their positions cannot be carried over one to one. Put the sources back, or {}."
 

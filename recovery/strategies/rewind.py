@@ -18,7 +18,7 @@ from recovery.errors import Refused
 from recovery.sinks.kinds import PlannedStart
 from recovery.sources import registry
 from recovery.sources.base import SourceFacts, StartChoice
-from recovery.sources.comparing import format_time
+from recovery.sources.comparing import format_time, nothing_in
 from recovery.strategies import common, late, mapped, prime, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
 from recovery.strategies.seeding import build_seeded_option
@@ -142,7 +142,7 @@ def _never_late(facts: Facts) -> bool:
 
 def _has_start(facts: Facts) -> bool:
     """Whether a start before the committed position is chosen for a source."""
-    return any(s.start and not sources.nothing_in(s.start.reread) for s in facts.sources)
+    return any(s.start and not nothing_in(s.start.reread) for s in facts.sources)
 
 
 def _new_rows(facts: Facts) -> int | None:

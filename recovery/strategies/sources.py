@@ -37,12 +37,6 @@ def block(facts: Facts) -> Blocker | None:
     return next((reason for reason in reasons if reason), None)
 
 
-def nothing_in(distance: Distance) -> bool:
-    """Whether it is known that nothing is between."""
-    amounts = [a for a in (distance.rows, distance.files) if a is not None]
-    return bool(amounts) and all(a.exact and not a.value for a in amounts)
-
-
 def concerned(facts: Facts) -> list[SourceFacts]:
     """Sources that go on, or have a start: of one that was added nothing is known before somebody chose one."""
     old = facts.source_map or tuple(range(len(facts.sources)))
@@ -250,6 +244,8 @@ def goes_on(facts: Facts) -> str:
         f"after {labels.label_position(s.position.kind, s.begins)}"
         if s.begins is not None
         else f"source {s.position.source} where its own options say"
+        if s.position.is_known
+        else f"source {s.position.source} where somebody has to say: its position is {s.position.label}"
         for s in facts.sources
     ]
     return f"Reading goes on {', '.join(places)}." if places else "Nothing was read yet."

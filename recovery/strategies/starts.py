@@ -10,7 +10,7 @@ from recovery.contracts.option import Blocker, BlockerCode
 from recovery.contracts.steps import SeedArgs
 from recovery.sources import registry
 from recovery.sources.base import Distance, SourceFacts
-from recovery.sources.comparing import count_noun, format_time
+from recovery.sources.comparing import count_noun, format_time, nothing_in
 from recovery.sources.file_positions import FileCandidate
 from recovery.strategies import mapped, sinks
 from recovery.strategies.base import Facts
@@ -19,7 +19,6 @@ from recovery.strategies.sources import (
     forecast_read_elsewhere,
     kept,
     name_of,
-    nothing_in,
     number_of,
     unit,
 )
@@ -165,6 +164,8 @@ def forecast_reread(facts: Facts, otherwise: str) -> RowAmount:
     if not back:
         return again(facts, otherwise)
     why = f"{_told(back)} starts before its committed position."
+    if unclear := [s for s in back if not s.position.is_known]:
+        why = f"{_told(unclear)} may have read behind its start: its committed position is not known."
     return _between(facts, back, "reread", facts.counts.reread, why)
 
 
@@ -214,6 +215,11 @@ def _together(one: RowAmount, other: RowAmount) -> RowAmount:
 
 
 def _why_lost(skipping: Sequence[SourceFacts], of: str) -> str:
+    if unclear := [s for s in skipping if not s.position.is_known]:
+        return (
+            f"{_told(unclear)} starts behind the last known position. Whether the {of}s in between were read is not "
+            "known; those that were not are never read."
+        )
     return f"{_told(skipping)} starts behind unread {of}s, which are never read."
 
 
@@ -240,7 +246,10 @@ def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
         else:
             size, verb = f"{bound.before_number}{count_noun(number, noun)}", "is" if number == 1 else "are"
         says = f"{where} {size} in between {verb} {what}. {words}".rstrip()
-        yield Finding(code, Severity.WARNING, says, f"Take the committed position, unless {unless}.")
+        do = f"Take the committed position, unless {unless}."
+        if not source.position.is_known:
+            do = "Take the position that the progress event of the last committed batch shows (endOffset)."
+        yield Finding(code, Severity.WARNING, says, do)
     if words and nothing_in(start.lost) and nothing_in(start.reread):
         yield Finding(
             "START_NOT_AS_SAID", Severity.WARNING, f"{where} {words}", "Make sure that it is meant."

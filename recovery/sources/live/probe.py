@@ -30,6 +30,7 @@ from recovery.sources.live import delta as live_delta
 from recovery.sources.live import file_source_facts
 from recovery.sources.live import kafka as live_kafka
 from recovery.sources.live.file_source_facts import NO_PLACE, end_of, require_place
+from recovery.sources.lost_position import bound_from_last_known
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,13 @@ def probe_source(
     cannot be met too.
     """
     ask = ASK.get(progress.kind, _facts_without_probe)
-    facts = replace(ask(ProbeRequest(progress, reader, wanted, noted)), reader=reader)
+    lost = progress.lost if progress.kind != files.KIND else None
+    if lost is None:
+        facts = ask(ProbeRequest(progress, reader, wanted, noted))
+    else:
+        from_known = replace(progress, offset_json=lost.known_json, lost=None)
+        facts = bound_from_last_known(ask(ProbeRequest(from_known, reader, wanted, noted)), lost)
+    facts = replace(facts, reader=reader)
     if wanted is not None and facts.start is None and facts.problem is None:
         return replace(facts, problem=f"A start cannot be chosen for a source of kind {progress.kind}.")
     return facts
