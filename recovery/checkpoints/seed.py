@@ -5,7 +5,7 @@ Its state is none, or that of another checkpoint. What a seed holds is in `seed_
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from recovery.checkpoints import formats, publishing
@@ -58,6 +58,8 @@ __all__ = [
     "undo_refusal",
 ]
 
+LOST = "COMMITS_AHEAD"  # the offset file of the last committed batch is not there
+
 
 @dataclass(frozen=True, kw_only=True)
 class SeedPlan(NextVersion):
@@ -79,6 +81,8 @@ class SeedPlan(NextVersion):
     state: str | None = None
     #: how many operators that state has
     operators: int = 0
+    #: the batch whose offset file shows the form of the new one; None: `batch`
+    form_of: int | None = None
 
 
 def plan_seed(
@@ -87,8 +91,12 @@ def plan_seed(
     starts: Sequence[SourceStart] | None = None,
     watermark_ms: int | None = None,
     state: str | None = None,
+    begins_at_given: bool = False,
 ) -> SeedPlan:
     """What a seed from this checkpoint would hold. Reads at most the logs whose files a start names, and `state`.
+
+    `begins_at_given`: where the offset file of the last committed batch is lost, `starts` may stand in for it: no state
+    depends on where that batch ended.
 
     Where the report's findings say that the table holds the planned batch, the seed goes on after that one: its
     rows are in the table, and under a new query its number would be skipped or its rows written twice.
@@ -97,7 +105,10 @@ def plan_seed(
     no longer the one that was judged.
     """
     standing = reconcile_report(report)
-    _refuse_damage(report, standing, watermark_ms)
+    is_lost = begins_at_given and _may_begin_at_given(report)
+    if is_lost:
+        _require_given(report, starts or ())
+    _refuse_damage(report, standing, watermark_ms, passed={LOST} if is_lost else set())
     if standing.last_committed is None:
         raise Refused(
             "Nothing was ever committed in this checkpoint, so there is no position to keep; an update starts "
@@ -133,11 +144,40 @@ def plan_seed(
         watermark_ms=watermark_ms,
         state=state,
         operators=0 if state is None else len(state_of(state).state_operators),
+        form_of=report.last_planned if is_lost else None,
     )
 
 
-def _refuse_damage(report: CheckpointReport, standing: CheckpointReport, watermark_ms: int | None) -> None:
+def _may_begin_at_given(report: CheckpointReport) -> bool:
+    """Whether the newest offset file alone is lost, and no source keeps a log that a given position would have to
+    fit."""
+    return (
+        any(f.code == LOST for f in report.findings)
+        and report.last_planned is not None
+        and report.last_committed == report.last_planned + 1
+        and all(s.lost is not None and s.kind != "files" for s in report.sources)
+    )
+
+
+def _require_given(report: CheckpointReport, starts: Sequence[SourceStart]) -> None:
+    """Raises Refused (`position_lost`) unless every source that goes on has a position of its own."""
+    if starts and all(start.offset_json is not None for start in starts if start.old is not None):
+        return
+    batch = report.last_committed
+    raise Refused(
+        f"Batch {batch} is committed, and where it ended is not known: offsets/{batch} is gone. Put it back from a "
+        f"backup, or name the position of every source: the progress event of batch {batch} in the event log shows it "
+        "(endOffset).",
+        code="position_lost",
+    )
+
+
+def _refuse_damage(
+    report: CheckpointReport, standing: CheckpointReport, watermark_ms: int | None, passed: Collection[str]
+) -> None:
     for damage in report.findings:
+        if damage.code in passed:
+            continue
         if damage.code in HELD_BY_THE_TABLE and standing is not report:
             continue
         if damage.code == "WATERMARK_AHEAD" and watermark_ms is not None:
@@ -187,6 +227,7 @@ def prepare_seed(
             commit_of=plan.commit_of,
             starts=plan.starts,
             watermark_ms=plan.watermark_ms,
+            form_of=plan.form_of,
         )
         if plan.state is not None:
             target = old.location if plan.to_version is None else f"{old.parent().location}/{plan.to_version}"

@@ -34,16 +34,18 @@ def seed_layout(
     commit_of: int | None,
     starts: Sequence[SourceStart] | None = None,
     watermark_ms: int | None = None,
+    form_of: int | None = None,
 ) -> Layout:
     """A checkpoint without state that goes on after `batch`. `reached`: each old source's log id there.
 
     `commit_of`: the batch whose commit file is taken; None: there is none, and one is made. `starts`: every source of
     the new code (None: the old sources where they are), as `starts.check_starts` gives them. `watermark_ms`: where the
-    next batch begins (None: as it is). Raises OSError when the storage fails, Malformed or Refused when a file that is
+    next batch begins (None: as it is). `form_of`: the batch whose offset file is taken, with the lines of `starts`,
+    where that of `batch` is lost. Raises OSError when the storage fails, Malformed or Refused when a file that is
     needed is broken or gone.
     """
     layout = Layout()
-    offsets = old.read(f"offsets/{batch}", MAX_SMALL_BYTES)
+    offsets = old.read(f"offsets/{batch if form_of is None else form_of}", MAX_SMALL_BYTES)
     layout.directories.add("sources")
     lines = list(zip(parse_offsets(offsets).sources, reached, strict=True))
     for line, log_id in lines if starts is None else ():

@@ -9,6 +9,7 @@ from recovery.contracts.names import Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.errors import Refused
 from recovery.sinks.kinds import PlannedStart
+from recovery.sources.comparing import nothing_in
 from recovery.strategies import common, first_batch, mapped, repeats, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
 from recovery.strategies.seeding import build_seeded_option
@@ -82,7 +83,7 @@ def blocked(facts: Facts) -> Blocker | None:
     if facts.new_code.operators:
         return _stateful(facts, facts.new_code.operators)
     try:
-        plan_seed(facts.checkpoint, starts=starts.starts(facts) or None)
+        plan_seed(facts.checkpoint, starts=starts.starts(facts) or None, begins_at_given=True)
     except Refused as refusal:
         return Blocker(code=BlockerCode.SEED_REFUSED, says=refusal.sentence)
     return sinks.block(facts, _start(facts))
@@ -177,7 +178,7 @@ def _nothing_waits(facts: Facts) -> bool:
     """Whether it is known that there is nothing to read."""
     if common.only_files(facts):
         return not common.files_of(facts, "waiting")
-    return all(sources.nothing_in(s.unread) for s in facts.sources)
+    return all(nothing_in(s.unread) for s in facts.sources)
 
 
 def _first_file(facts: Facts) -> str:

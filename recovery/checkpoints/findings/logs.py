@@ -93,8 +93,9 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Batch {batch} is committed, but the newest offset file is {newest}.",
         "Runs batch {newest} again into the sink, then fails: CONCURRENT_STREAM_LOG_UPDATE.",
-        "Choose repair: it rebuilds the file if the log of one file source shows its end. Otherwise put it back from a "
-        "backup.",
+        "Put offsets/{batch} back from a backup. Else, of one file source, choose repair: the source's log may show "
+        "where the batch ended. Of other sources, choose continue from positions that you name: the progress event of "
+        "batch {batch} in the event log shows them (endOffset).",
     ),
     FindingKind(
         "COMMITS_BEHIND",

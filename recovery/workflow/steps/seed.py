@@ -145,7 +145,13 @@ def _primed(
 def _laid(
     context: Context, place: str, report: CheckpointReport, state: str | None, watermark_ms: int | None
 ) -> PreparedCheckpoint:
-    plan = seeding.plan_seed(report, starts=_starts(context), watermark_ms=watermark_ms, state=state)
+    plan = seeding.plan_seed(
+        report,
+        starts=_starts(context),
+        watermark_ms=watermark_ms,
+        state=state,
+        begins_at_given=state is None,
+    )
     for start in plan.starts or ():
         context.log(_describe_start(start))
     if plan.watermark_ms is not None:

@@ -4,11 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect_checkpoint, repair
+from recovery.checkpoints import inspect_checkpoint, repair, seed
 from recovery.checkpoints.report import LostPosition
+from recovery.checkpoints.seed import SourceStart
+from recovery.errors import Refused
 from recovery.sources import labels
 from tests.checkpoint_builder import Built, dumps, put
+from tests.refusals import refused
 from tests.unit.checkpoints.judging import codes, drop
+from tests.unit.checkpoints.seeding import free
 
 
 def kafka_line(at: int) -> str:
@@ -83,3 +87,42 @@ def test_the_entry_of_where_a_kafka_source_began_is_no_broken_log(tmp_path: Path
     report = inspect_checkpoint(str(built.root))
     assert [(s.kind, s.first_json) for s in report.sources] == [("files", None), ("kafka", kafka_line(0))]
     assert "SOURCE_LOG_UNREADABLE" not in codes(built.root)
+
+
+def test_a_seed_needs_a_position_for_each_source_of_which_it_is_lost(lost: Path) -> None:
+    report = inspect_checkpoint(str(lost))
+    with refused("position_lost", Refused, names=("offsets/2", "endOffset")):
+        seed.plan_seed(report, begins_at_given=True)
+    with refused("position_lost", Refused):
+        seed.plan_seed(report, starts=[SourceStart(0, 0, None)], begins_at_given=True)
+    with refused("not_seedable", Refused):  # for state, what was read has to be known
+        seed.plan_seed(report, starts=[SourceStart(0, 0, kafka_line(25))])
+
+
+def test_a_seed_goes_on_after_the_committed_batch_from_the_position_that_was_given(lost: Path) -> None:
+    plan = seed.plan_seed(
+        inspect_checkpoint(str(lost)), starts=[SourceStart(0, 0, kafka_line(25))], begins_at_given=True
+    )
+    ready = seed.prepare_seed(str(lost), plan, recovery="R-1", fence=1, guard=free)
+    seed.publish_checkpoint(str(lost), ready, guard=free)
+    after = inspect_checkpoint(str(lost))
+    assert not after.blockers
+    assert (after.last_committed, after.last_planned) == (2, 2)
+    assert [(s.offset_json, s.lost) for s in after.sources] == [(kafka_line(25), None)]
+    assert (lost / "sources/0/0").read_bytes() == f"\0v1\n{kafka_line(0)}".encode()
+
+
+def test_a_commit_that_follows_on_nothing_is_no_batch_to_go_on_after(lost: Path) -> None:
+    put(lost / "commits/9", (lost / "commits/1").read_text())
+    with refused("not_seedable", Refused):
+        seed.plan_seed(
+            inspect_checkpoint(str(lost)), starts=[SourceStart(0, 0, kafka_line(25))], begins_at_given=True
+        )
+
+
+def test_the_log_of_a_file_source_is_not_cut_at_a_position_that_was_given(tmp_path: Path) -> None:
+    built = Built(tmp_path / "checkpoint", operators=()).write()
+    drop(built.root, "offsets/2")
+    starts = [SourceStart(0, 0, '{"logOffset":2}')]
+    with refused("not_seedable", Refused):
+        seed.plan_seed(inspect_checkpoint(str(built.root)), starts=starts, begins_at_given=True)
