@@ -40,11 +40,13 @@ def test_without_a_position_continue_asks_for_it_and_sends_nobody_to_a_repair() 
 
 
 def test_from_a_position_that_is_given_continue_can_run_at_bounds() -> None:
-    option = options(lost(start("15", lost=of(5))))["continue"]
+    given, begun = lost(start("15", lost=of(5))), start("15", lost=of(5))
+    option = options(given)["continue"]
     assert option.blocker is None
     assert option.forecast is not None
     assert (option.forecast.lost.rows, option.forecast.lost.bound) == (5, Bound.ESTIMATE)
     assert (option.forecast.reread.rows, option.forecast.reread.bound) == (0, Bound.EXACT)
-    skips = next(f for f in option.findings if f.code == "START_SKIPS")
-    assert "committed position is not known" in skips.says
-    assert "Take the committed position" not in skips.do
+    known = options(stream("kafka", DELTA, sources=(source("kafka", start=begun),)))["continue"]
+    skips, usual = (next(f for f in o.findings if f.code == "START_SKIPS") for o in (option, known))
+    assert given.sources[0].position.label in skips.says
+    assert skips.do != usual.do
