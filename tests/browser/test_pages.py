@@ -78,6 +78,8 @@ NAMES = (
     "flow-stream",
     "flow-accepted", "flow-differs", "verify-accepted", "verify-differs", "pipeline-doubted", "search-doubted",
     "inventory-doubted",
+    "flow-read-again",
+    "inventory-read-again",
     "review-join", "review-joint", "confirm-joint", "glass-joint", "approval-joint", "run-joint", "rollback-joint",
     "cancel-joint", "pipeline-broken", "flow-broken", "together-open", "together-asked", "together-decide",
     "together-sealed", "review-emptying", "confirm-emptying",
