@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from recovery.checkpoints import deltalog
 from recovery.checkpoints.findings import finding
+from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.storage import Store
 from recovery.errors import Unreachable
@@ -69,28 +70,26 @@ def read_delta_sink(
 
 
 def was_emptied(table: Store, after_ms: int, until_ms: int) -> bool:
-    """Whether a Delta table was made after a moment, in ms since 1970, or lost all rows that it had then, before a
-    later one. False where it is not known: a log drops its oldest commits, and commits that write rows again, as
-    OPTIMIZE and MERGE do, do not tell which rows go. Raises OSError, Malformed."""
+    """Whether a Delta table had no row at a moment, in ms since 1970, or was made after it and after an earlier one.
+    False where it is not known: a log drops its oldest commits. Raises OSError."""
     log = deltalog.list_log(table)
     if log is None:
         return False
-    then = max((version for version, at_ms in log.commits.items() if at_ms <= after_ms), default=None)
-    if then is None:
-        return 0 in log.commits
     try:
-        left = set(deltalog.table_state(log, then, files=True).files)
-    except deltalog.DeltaLogGone:
+        then = max((version for version, at_ms in log.commits.items() if at_ms <= until_ms), default=None)
+        if then is not None:
+            return not deltalog.table_state(log, then, files=True).files
+        return 0 in log.commits and _made_ms(log) > after_ms
+    except (Malformed, deltalog.DeltaLogGone):
         return False
-    since = [version for version, at_ms in log.commits.items() if version > then and at_ms <= until_ms]
-    for _, actions in deltalog.read_commits(log, since):
-        removed = {deltalog.file_key(a["remove"]) for a in actions if "remove" in a} & left
-        info: deltalog.Action = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-        is_overwrite = str(info.get("operation") or "").startswith(("WRITE", "CREATE", "REPLACE"))
-        if removed and any("add" in a for a in actions) and not is_overwrite:
-            return False
-        left -= removed
-    return not left
+
+
+def _made_ms(log: deltalog.DeltaLog) -> int:
+    """When the first commit was written, as it says itself: a table that was copied has later files."""
+    [(_, actions)] = deltalog.read_commits(log, [0])
+    infos = (action.get("commitInfo") for action in actions)
+    stamp = next((info.get("timestamp") for info in infos if isinstance(info, Mapping)), None)
+    return stamp if isinstance(stamp, int) else log.commits[0]
 
 
 def _may_be_forgotten(state: deltalog.TableState, txn: deltalog.Txn, now_ms: int) -> bool:

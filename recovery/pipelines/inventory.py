@@ -304,9 +304,11 @@ def _write_flows(
                 pipeline=pipeline, name=name[:400], defaults={**values, "updated_at": timezone.now()}
             )[0]
             moved.add(row.dataset)
+            if row.sink_memory:
+                keep_table_doubts([row.pk])
         elif changes := across.changes_of(row, values):
             Flow.objects.filter(pk=row.pk).update(**changes, updated_at=timezone.now())
-            if "rewritten_at" in changes or losses.moves_doubt(row, changes):
+            if "rewritten_at" in changes or losses.moves_doubt(row, values):
                 keep_table_doubts([row.pk])
             if across.moves_readers(changes):
                 moved |= {row.dataset, str(values.get("dataset", row.dataset))}

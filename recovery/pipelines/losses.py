@@ -109,9 +109,6 @@ def over(
             before = memory.loss
             again = before is not None and before.condition is LostRows.SHARED
             memory = memory.model_copy(update={"loss": before if again else shared})
-        if memory.open_loss is None and (skipped := _find_skipped(updates, name, dataset, reruns)):
-            is_settled = memory.loss is not None and memory.loss.update == skipped.update
-            memory = memory if is_settled else _change(memory, loss=skipped)
         found[name] = {**values, "sink_memory": {} if memory.is_empty else codec.to_json(memory)}
         loss = memory.open_loss
         if loss is None and pending.hidden is not None and memory.newest:
@@ -119,21 +116,6 @@ def over(
         if loss is not None and not values.get("failure_memory"):
             found[name] = {**found[name], **_fields(values["state"], loss)}
     return found
-
-
-def _find_skipped(
-    updates: Sequence[log.ApiUpdate], flow: str, dataset: str, reruns: Reruns
-) -> TableLoss | None:
-    """Rows that a Delta table skipped, as it had taken batches of these numbers from the same query."""
-
-    def planned(update: str, first: int) -> bool:
-        rerun = reruns.by_update.get(update)
-        return rerun is not None and rerun.flow == flow and first >= rerun.next_batch
-
-    skipped = requeried.find_skipped(updates, flow, dataset, planned)
-    if skipped is None:
-        return None
-    return _note_loss(LostRows.PASSED_OVER, skipped, flow)
 
 
 def _note_loss(condition: LostRows, update: log.ApiUpdate, flow: str) -> TableLoss:
@@ -175,7 +157,7 @@ def _counted(
             continue
         update_id, created = str(update.get("update_id") or ""), log.when(update.get("creation_time"))
         memory = _change(memory, update=update_id, at=created.isoformat() if created else "")
-        emptied = refreshed_in_full(update, flow, dataset)
+        emptied = refreshed_in_full(update, flow, dataset) or _begins_full_refresh(update, flow, dataset)
         if emptied:
             memory = _change(memory, loss=None, newest={}, inputs={}, queries={}, read_again=None)
         rerun = reruns.by_update.get(update_id)
@@ -183,6 +165,12 @@ def _counted(
         memory = _count_query(update, flow, rerun, memory)
         memory = _count_files(update, flow, rerun, memory, emptied=emptied)
     return memory
+
+
+def _begins_full_refresh(update: log.ApiUpdate, flow: str, dataset: str) -> bool:
+    """Was a flow run after the table had been emptied for it, though it did not end well?"""
+    ran = flow in (update.get("query_batches") or {}) or flow in (update.get("file_batches") or {})
+    return ran and asks_full_refresh(update, dataset)
 
 
 def _change(memory: SinkMemory, **fields: object) -> SinkMemory:
@@ -193,21 +181,27 @@ def _count_query(update: log.ApiUpdate, flow: str, rerun: Rerun | None, memory: 
     """With the query that ran. Where it began again over rows of before, a file table has passed its batches over, and
     another sink has taken them; not where a recovery had planned it: then its proof says what came of it."""
     kept = (update.get("query_batches") or {}).get(flow)
-    if kept is None:
-        return memory
+    if kept is None:  # a recovery's own update that had no input leaves the plan's query to the next one
+        return memory if rerun is None else _change(memory, queries={})
     ran = codec.read(QueryBatches, kept)
     if ran.began_table:
         return _change(memory, queries={ran.sink: ran}, read_again=None)
     before = requeried.find_before(memory.queries, ran)
+    newest = requeried.find_newest(ran, before)
     others = {sink: batches for sink, batches in memory.queries.items() if sink != ran.sink}
-    queries = {**dict([*others.items()][-MOST_SINKS:]), ran.sink: ran}
-    if rerun is not None or before is None or not requeried.reads_again(ran, before):
-        return _change(memory, queries=queries)
+    memory = _change(memory, queries={**dict([*others.items()][-MOST_SINKS:]), ran.sink: newest})
+    if before is None:
+        return memory
+    is_planned = rerun is not None and ran.first >= rerun.next_batch
+    if requeried.skips(ran, before) and not is_planned:
+        return _change(memory, loss=_note_passed_over(memory.loss, update, flow))
+    if rerun is not None or not requeried.reads_again(ran, before):
+        return memory
     if ran.is_file and before.is_file:
-        return _change(memory, queries=queries, loss=_note_passed_over(memory.loss, update, flow))
+        return _change(memory, loss=_note_passed_over(memory.loss, update, flow))
     at = _time(update, flow)
     read_again = ReadAgain(since=at.isoformat() if at else "", update=memory.update)
-    return _change(memory, queries=queries, read_again=read_again)
+    return _change(memory, read_again=read_again)
 
 
 def _count_files(
@@ -216,7 +210,8 @@ def _count_files(
     """With the numbers that a table of files has."""
     kept = (update.get("file_batches") or {}).get(flow)
     if kept is None:
-        return memory
+        heads = () if rerun is None or emptied else rerun.heads
+        return _change(memory, newest=dict.fromkeys(memory.newest, _number(heads[0]))) if heads else memory
     ran, planned = codec.read(FileBatches, kept), False
     if ran.began_table:
         memory = _change(memory, loss=None, newest={}, inputs={})
@@ -224,7 +219,7 @@ def _count_files(
     if rerun is not None:
         planned = ran.first >= rerun.next_batch
         for head in () if emptied else rerun.heads:  # the table's own log says more than what was seen of it
-            newest[ran.sink] = -1 if head is None else head
+            newest[ran.sink] = _number(head)
             inputs.pop(ran.sink, None)
     before = newest.get(ran.sink, -1)
     if not planned and requeried.begins_again(ran.first, ran.first_input, before, inputs.get(ran.sink, "")):
@@ -234,9 +229,19 @@ def _count_files(
     return _change(memory, newest=newest, inputs=inputs)
 
 
+def _number(head: int | None) -> int:
+    return -1 if head is None else head
+
+
 def _note_passed_over(known: TableLoss | None, update: log.ApiUpdate, flow: str) -> TableLoss:
-    """The first loss that is known counts."""
-    if known is not None and known.condition is not LostRows.NOT_READ and known.settled_by is None:
+    """The first loss that is known counts, and one that is settled stays so: an update without an end is counted again
+    and again."""
+    is_same = known is not None and known.update == str(update.get("update_id") or "")
+    if (
+        known is not None
+        and known.condition is not LostRows.NOT_READ
+        and (known.settled_by is None or is_same)
+    ):
         return known
     return _note_loss(LostRows.PASSED_OVER, update, flow)
 
@@ -246,7 +251,8 @@ def moves_doubt(row: Flow, values: Mapping[str, Any]) -> bool:
     if "sink_memory" not in values:
         return False
     before, after = read_table_memory(row), codec.read(SinkMemory, values["sink_memory"])
-    return (before.loss, before.read_again) != (after.loss, after.read_again)
+    is_unseen = not row.table_doubt and (after.open_loss is not None or after.read_again is not None)
+    return is_unseen or (before.loss, before.read_again) != (after.loss, after.read_again)
 
 
 @dataclass(frozen=True)

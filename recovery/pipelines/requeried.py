@@ -7,14 +7,12 @@ checkpoint that was removed whole comes a new id: what is read again is written 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from recovery.contracts import codec
 from recovery.contracts.updates import QueryBatches
 from recovery.pipelines import events as log
-from recovery.pipelines.downstream import refreshed_in_full
 
 FUNCTION: Final = "ForeachBatchSink"
 SINKS: Final = ("FileSink", "DeltaSink", FUNCTION, "org.apache.spark.sql.kafka010.")
@@ -87,35 +85,20 @@ def reads_again(ran: QueryBatches, before: QueryBatches | None) -> bool:
     return takes_all and begins_again(ran.first, ran.first_input, before.last, before.last_input)
 
 
+def skips(ran: QueryBatches, before: QueryBatches) -> bool:
+    """Whether a Delta table skipped batches, as it had taken batches of these numbers from the same query."""
+    is_same = ran.is_delta and ran.query == before.query
+    return is_same and begins_again(ran.first, ran.first_input, before.last, before.last_input)
+
+
+def find_newest(ran: QueryBatches, before: QueryBatches | None) -> QueryBatches:
+    """These batches, with the highest number that the sink has of the query: it is of `before` where these were
+    skipped."""
+    if before is None or before.query != ran.query or before.last <= ran.last:
+        return ran
+    return ran.model_copy(update={"last": before.last, "last_input": before.last_input})
+
+
 def _ids(events: Sequence[log.ApiEvent], flow: str) -> set[str]:
     mine = [e for e in events if log.flow_name(e) == flow]
     return {str(told.body.get("id") or "") for e in mine for told in log.progress([e]).values()}
-
-
-def find_skipped(
-    updates: Sequence[log.ApiUpdate],
-    flow: str,
-    dataset: str,
-    planned: Callable[[str, int], bool],
-) -> log.ApiUpdate | None:
-    """The update, of those given newest first, in which the numbers of a query began again since the table was last
-    emptied; None where none did. `planned`: whether a recovery's own update began with such a number."""
-    newest: dict[str, tuple[int, str]] = {}
-    skipped: log.ApiUpdate | None = None
-    for update in reversed(updates):
-        if update.get("validate_only"):
-            continue
-        if refreshed_in_full(update, flow, dataset):
-            newest, skipped = {}, None
-        kept = (update.get("query_batches") or {}).get(flow)
-        if kept is None:
-            continue
-        ran = codec.read(QueryBatches, kept)
-        if not ran.is_delta:
-            continue
-        known = newest.get(ran.query, (-1, ""))
-        again = begins_again(ran.first, ran.first_input, *known)
-        if again and skipped is None and not planned(str(update.get("update_id") or ""), ran.first):
-            skipped = update
-        newest[ran.query] = max((ran.last, ran.last_input), known, key=lambda end: end[0])
-    return skipped

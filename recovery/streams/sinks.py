@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -148,20 +147,34 @@ def _is_new_query(run: Run, before: StreamUpdate | None) -> bool:
     )
 
 
-@lru_cache(maxsize=1000)  # every poll asks it of a run that goes on
+_ASKED: Final[dict[tuple[str, int, int], bool]] = {}
+"""What the storage said, as every poll asks it of a run that goes on; not where it may say otherwise later."""
+MOST_ASKED: Final = 1_000
+
+
 def _has_nothing_of_before(place: str, ended_ms: int, started_ms: int) -> bool:
     """Whether a table has no row that it had when the run before ended; the next one started at `started_ms`. False
     where that is not known. Raises RepriseError."""
+    asked = (place, ended_ms, started_ms)
+    if asked in _ASKED:
+        return _ASKED[asked]
     with reaching(place):
         table = Store.open(place)
-        if table.is_dir(DELTA_LOG):
-            return deltasink.was_emptied(table, ended_ms, started_ms)
-        if table.is_dir(sinklog.FOLDER):
-            return sinklog.began_after(table, ended_ms)
-        files = table.entries("", LOOKED_AT + 1)
-        return len(files) <= LOOKED_AT and all(
-            not file.is_dir and file.mtime_ms is not None and file.mtime_ms > ended_ms for file in files
-        )
+        is_delta = table.is_dir(DELTA_LOG)
+        if is_delta:
+            is_new = deltasink.was_emptied(table, ended_ms, started_ms)
+        elif table.is_dir(sinklog.FOLDER):
+            is_new = sinklog.began_after(table, ended_ms)
+        else:
+            files = table.entries("", LOOKED_AT + 1)
+            is_new = len(files) <= LOOKED_AT and all(
+                not file.is_dir and file.mtime_ms is not None and file.mtime_ms > ended_ms for file in files
+            )
+    if is_new or is_delta:
+        if len(_ASKED) >= MOST_ASKED:
+            _ASKED.clear()
+        _ASKED[asked] = is_new
+    return is_new
 
 
 def _format(place: str) -> str:

@@ -82,7 +82,8 @@ def build_update_since(seen: SeenRun, now: datetime, since: datetime, *, alive: 
     over. It is newer than they are, and its batches are those that came later."""
     since_ms = int(since.timestamp() * 1000)
     later = tuple(body for body in seen.run.batches if (batch_ms(body) or 0) > since_ms)
-    told = build_update(replace(seen, run=replace(seen.run, batches=later)), now, alive=alive)
+    run = replace(seen.run, batches=later, batches_in_all=len(later))
+    told = build_update(replace(seen, run=run), now, alive=alive)
     return replace(told, created_ms=max(told.created_ms, since_ms + 1))
 
 

@@ -379,6 +379,15 @@ def _settle_loss(recovery: Recovery) -> None:
         update={"loss": loss.model_copy(update={"settled_by": settled_by})}
     )
     Flow.objects.filter(pk=flow.pk).update(sink_memory=codec.to_json(memory))
+    if settled_by is not None and (flow.state, flow.condition) == ("failed", loss.condition):
+        well: dict[str, object] = {
+            "state": "ok",
+            "failing_since": None,
+            "failed_update": "",
+            "condition": "",
+            "error": [],
+        }
+        Flow.objects.filter(pk=flow.pk).update(**well)
 
 
 def _find_rerun_begin(recovery: Recovery) -> datetime:
@@ -432,9 +441,11 @@ def _list_fed_again(recovery: Recovery) -> list[int]:
 
 
 def keep_all_table_doubts() -> None:
-    """The same for every flow that a recovery has proven, or not; after an upgrade, which is no news to people."""
+    """The same for every flow that a recovery has proven, or not, and of whose table something is remembered; after an
+    upgrade, which is no news to people."""
     proving = Recovery.objects.filter(_is_proving()).values("flow")
-    keep_table_doubts(Flow.objects.filter(pk__in=proving).values_list("pk", flat=True), tells=False)
+    flows = Flow.objects.filter(Q(pk__in=proving) | ~Q(sink_memory={}))
+    keep_table_doubts(flows.values_list("pk", flat=True), tells=False)
 
 
 def _keep_table_doubt(flow: Flow, doubt: Doubt | None, *, tells: bool) -> None:
@@ -442,7 +453,7 @@ def _keep_table_doubt(flow: Flow, doubt: Doubt | None, *, tells: bool) -> None:
     code, since = doubt.code if doubt else None, flow.differs_since
     if code is DoubtCode.TABLE_DIFFERS:
         since = since or timezone.now()
-    elif code is not DoubtCode.NOT_PROVEN:
+    elif code not in (DoubtCode.NOT_PROVEN, DoubtCode.ROWS_LOST):
         since = None
     if (flow.table_doubt, flow.differs_since) == (code or "", since):
         return

@@ -634,3 +634,55 @@ def test_an_update_that_was_taken_for_cancelled_is_read_again_once_it_ended_well
     shop.updates[0]["state"] = "COMPLETED"
     assert seen(workspace) == FINE
     assert Pipeline.objects.get().judged == "ok"
+
+
+def test_a_second_skip_is_seen_though_a_proof_has_counted_the_first(api: Api, workspace: Workspace) -> None:
+    shop = api.add("p1", "shop")
+    for update, number in (("u1", 2), ("u2", 0)):
+        run(shop, update, {ONE: [number]}, sink=DELTA, query="q-1")
+    assert seen(workspace) == LOST
+    flow = Flow.objects.get()
+    flow.sink_memory["loss"]["settled_by"] = 7
+    flow.save()
+    run(shop, "u3", {ONE: [1]}, sink=DELTA, query="q-1")
+    assert seen(workspace) == LOST
+
+
+@pytest.mark.parametrize("sink", [FILES, DELTA, FUNCTION])
+def test_a_full_refresh_that_did_not_end_well_has_emptied_the_table(
+    api: Api, workspace: Workspace, sink: str
+) -> None:
+    """As of a continuous pipeline that somebody stops, of a service that has no word for what it emptied."""
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
+    doubt(workspace)
+    run(shop, "u2", {ONE: [0]}, sink=sink, query="q-2", is_over=False, full_refresh=True)
+    doubt(workspace)
+    shop.status("u2", ONE, "STOPPED")
+    shop.end("u2", "CANCELED")
+    doubt(workspace)
+    run(shop, "u3", {ONE: [1]}, sink=sink, query="q-2")
+    assert (seen(workspace), doubt(workspace)) == (FINE, "")
+
+
+def test_a_recovery_without_input_leaves_its_query_to_the_next_update(api: Api, workspace: Workspace) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
+    doubt(workspace)
+    opened(ONE, next_batch=0, head=None, result={"update_id": "u2", "updates": ["u2"]})
+    run(shop, "u2", {ONE: []}, sink=DELTA, query="q-2")
+    run(shop, "u3", {ONE: [0]}, sink=DELTA, query="q-2")
+    assert doubt(workspace) == ""
+
+
+@pytest.mark.parametrize("sink", [FILES, DELTA])
+def test_numbers_that_begin_again_are_seen_after_an_idle_update(
+    api: Api, workspace: Workspace, sink: str
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [5]}, sink=sink, query="q-1")
+    seen(workspace)
+    run(shop, "u2", {ONE: []}, sink=sink, query="q-1")
+    seen(workspace)
+    run(shop, "u3", {ONE: [2]}, sink=sink, query="q-1")
+    assert seen(workspace) == LOST

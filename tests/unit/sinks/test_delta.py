@@ -1,5 +1,6 @@
 """A Delta table remembers one head for each query: what it skips, what it takes, what a checkpoint is told of it."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -212,24 +213,45 @@ def test_rows_of_the_query_before_a_reset_are_named(
         ([], False),
         ([[info("DELETE"), remove("part-0.parquet"), remove("part-1.parquet")]], True),
         ([[info("DELETE"), remove("part-0.parquet")]], False),
-        ([[info("WRITE"), remove("part-0.parquet"), remove("part-1.parquet"), add("part-2.parquet")]], True),
+        ([[info("WRITE"), remove("part-0.parquet"), remove("part-1.parquet"), add("part-2.parquet")]], False),
         (
             [[info("OPTIMIZE"), remove("part-0.parquet"), remove("part-1.parquet"), add("part-2.parquet")]],
             False,
         ),
         (
-            [[info("MERGE"), remove("part-0.parquet"), add("a")], [info("DELETE"), remove("part-1.parquet")]],
+            [[remove("part-0.parquet"), remove("part-1.parquet")], [info("RESTORE"), add("part-0.parquet")]],
             False,
         ),
     ],
-    ids=["nothing", "delete all", "delete some", "overwrite", "optimize", "merge"],
+    ids=["nothing", "delete all", "delete some", "overwrite", "optimize", "delete and restore"],
 )
 def test_a_delta_table_that_was_emptied_between_two_runs(
     tmp_path: Path, commits: list[list[dict[str, Any]]], is_emptied: bool
 ) -> None:
     """Minutes apart: version 0 is of the run before, which ends then; the next one starts in minute 5."""
-    where = table(tmp_path / "t", [[add("part-0.parquet"), add("part-1.parquet")], *commits])
+    where = Store.open(str(table(tmp_path / "t", [[add("part-0.parquet"), add("part-1.parquet")], *commits])))
     ended_ms, started_ms = EPOCH_MS + 1, EPOCH_MS + 5 * 60_000
-    assert deltasink.was_emptied(Store.open(str(where)), ended_ms, started_ms) is is_emptied
-    assert not deltasink.was_emptied(Store.open(str(where)), ended_ms, ended_ms)
-    assert deltasink.was_emptied(Store.open(str(where)), EPOCH_MS - 1, ended_ms)
+    assert deltasink.was_emptied(where, ended_ms, started_ms) is is_emptied
+    assert not deltasink.was_emptied(where, ended_ms, ended_ms)
+
+
+@pytest.mark.parametrize(
+    ("first", "is_new"),
+    [
+        ([add("part-0.parquet")], True),
+        ([{"commitInfo": {"timestamp": EPOCH_MS - 60_000}}, add("part-0.parquet")], False),
+        ([{"commitInfo": None}, add("part-0.parquet")], True),
+        (["cut"], False),
+    ],
+    ids=["new", "a copy of an older one", "no information", "a commit that cannot be read"],
+)
+def test_a_delta_table_is_new_whose_first_commit_says_so(
+    tmp_path: Path, first: list[Any], is_new: bool
+) -> None:
+    """The run before ended a second earlier, and the run that made the table started then."""
+    where = table(tmp_path / "t", [[action for action in first if isinstance(action, dict)]])
+    file = where / "_delta_log" / f"{0:020}.json"
+    if first == ["cut"]:
+        file.write_text("{")
+        os.utime(file, (EPOCH_MS / 1000, EPOCH_MS / 1000))
+    assert deltasink.was_emptied(Store.open(str(where)), EPOCH_MS - 1_000, EPOCH_MS - 1_000) is is_new
