@@ -29,24 +29,24 @@ def reruns_of(pipeline: Pipeline, updates: Sequence[Mapping[str, Any]]) -> Rerun
         open_then |= Q(recovery__ended_at__gte=oldest)
     steps = Step.objects.filter(open_then, recovery__flow__pipeline=pipeline, kind="rerun")
     steps = steps.exclude(plan=None).select_related("recovery__flow", "plan").order_by("pk")
-    by_update: dict[str, Rerun] = {}
+    by_update: dict[tuple[str, str], Rerun] = {}
     unnoted: dict[str, str | None] = {}
     for step in steps:
         flow = step.recovery.flow.name
         noted = codec.read(UpdateResult, step.result)
-        for name, rerun in _started(step, noted, flow):
-            by_update.setdefault(name, rerun)
+        for name, rerun in _started(step, noted):
+            by_update.setdefault((name, flow), rerun)
         if noted.has_unnoted_start and step.state in MAY_HAVE_STARTED:
             unnoted[flow] = noted.newest_before
     return Reruns(by_update, unnoted)
 
 
-def _started(step: Step, noted: UpdateResult, flow: str) -> Iterator[tuple[str, Rerun]]:
+def _started(step: Step, noted: UpdateResult) -> Iterator[tuple[str, Rerun]]:
     """Every update that the step has noted, the first one first."""
     contents = step.plan.contents if step.plan else None
     next_batch = contents.numbering.next_batch if contents else 0
     for n, name in enumerate(noted.started):
-        yield name, Rerun(flow, next_batch, () if n or contents is None else _sealed_heads(contents))
+        yield name, Rerun(next_batch, () if n or contents is None else _sealed_heads(contents))
 
 
 def _sealed_heads(contents: PlanBody) -> tuple[int | None, ...]:

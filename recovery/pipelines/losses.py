@@ -44,24 +44,24 @@ def is_in_doubt(flow: Flow) -> bool:
 
 @dataclass(frozen=True)
 class Rerun:
-    """An update that a step of a recovery has started for its `flow`, by that recovery's sealed plan.
+    """An update that a step of a recovery has started for its flow, by that recovery's sealed plan.
 
     `next_batch`: the number with which the plan lets the flow go on; from there on a number is as planned, though the
     table may have it. `heads`: of the plan's first update, the newest number that the table's own log had at the seal
     (None: no number); empty where that is not known, and for later updates.
     """
 
-    flow: str
     next_batch: int
     heads: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)
 class Reruns:
-    """Of the recoveries of one pipeline. `by_update`: what their steps have started. `unnoted`: flows of which a step
+    """Of the recoveries of one pipeline. `by_update`: what their steps have started, by update and flow: plans that run
+    together share an update. `unnoted`: flows of which a step
     may have started an update that it has not noted yet, each with the newest update before it (None: none)."""
 
-    by_update: Mapping[str, Rerun] = field(default_factory=dict)
+    by_update: Mapping[tuple[str, str], Rerun] = field(default_factory=dict)
     unnoted: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -160,8 +160,7 @@ def _counted(
         emptied = refreshed_in_full(update, flow, dataset) or _begins_full_refresh(update, flow, dataset)
         if emptied:
             memory = _change(memory, loss=None, newest={}, inputs={}, queries={}, read_again=None)
-        rerun = reruns.by_update.get(update_id)
-        rerun = rerun if rerun is not None and rerun.flow == flow else None
+        rerun = reruns.by_update.get((update_id, flow))
         memory = _count_query(update, flow, rerun, memory)
         memory = _count_files(update, flow, rerun, memory, emptied=emptied)
     return memory

@@ -686,3 +686,18 @@ def test_numbers_that_begin_again_are_seen_after_an_idle_update(
     seen(workspace)
     run(shop, "u3", {ONE: [2]}, sink=sink, query="q-1")
     assert seen(workspace) == LOST
+
+
+def test_plans_that_run_together_share_an_update_and_each_is_as_planned(
+    api: Api, workspace: Workspace
+) -> None:
+    """A query that goes on under another id, behind a batch without input."""
+    shop = api.add("p1", "shop")
+    into = {"tables": {TWO: "main.shop.other"}, "sinks": {TWO: "DeltaSink[/tables/other]"}}
+    run(shop, "u1", {ONE: [0, 1], TWO: [0, 1]}, sink=DELTA, query="q-1", **into)
+    doubt(workspace)
+    for flow in (TWO, ONE):
+        opened(flow, next_batch=3, head=None, result={"update_id": "u2", "updates": ["u2"]})
+    run(shop, "u2", {ONE: [3], TWO: [3]}, sink=DELTA, query="q-2", **into)
+    assert doubt(workspace) == ""
+    assert Flow.objects.get(name=TWO).table_doubt == ""
