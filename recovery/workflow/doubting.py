@@ -441,11 +441,9 @@ def _list_fed_again(recovery: Recovery) -> list[int]:
 
 
 def keep_all_table_doubts() -> None:
-    """The same for every flow that a recovery has proven, or not, and of whose table something is remembered; after an
-    upgrade, which is no news to people."""
+    """The same for every flow that a recovery has proven, or not; after an upgrade, which is no news to people."""
     proving = Recovery.objects.filter(_is_proving()).values("flow")
-    flows = Flow.objects.filter(Q(pk__in=proving) | ~Q(sink_memory={}))
-    keep_table_doubts(flows.values_list("pk", flat=True), tells=False)
+    keep_table_doubts(Flow.objects.filter(pk__in=proving).values_list("pk", flat=True), tells=False)
 
 
 def _keep_table_doubt(flow: Flow, doubt: Doubt | None, *, tells: bool) -> None:
