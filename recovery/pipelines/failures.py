@@ -177,7 +177,7 @@ def say_failure(failure: UpdateFailure | None, run_noun: str = "update") -> str:
     if failure is None:
         return f"Its newest {run_noun} failed. Why is not known yet: its events were not read."
     if failure.is_cancelled:
-        if run_noun == "run" and not failure.cancelled_by:  # of a plain stream: its log has no end
+        if failure.cancelled_by == log.NO_END:
             return (
                 f"Run {failure.update_id[:8]} is over, and its event log does not say how it ended: it was stopped or "
                 "killed, or its program ended or failed beside this query."

@@ -26,6 +26,7 @@ from recovery.pipelines import events as log
 from recovery.pipelines import requeried
 from recovery.pipelines.downstream import asks_full_refresh, refreshed_in_full
 from recovery.pipelines.flow_values import FlowValues
+from recovery.pipelines.sink_descriptions import SinkClass, read_sink
 
 QUERY_ID_SHARED: Final = "QUERY_ID_SHARED"
 """The condition of a flow that another one with the same query id ends without an error (`twins`)."""
@@ -58,8 +59,8 @@ class Rerun:
 @dataclass(frozen=True)
 class Reruns:
     """Of the recoveries of one pipeline. `by_update`: what their steps have started, by update and flow: plans that run
-    together share an update. `unnoted`: flows of which a step
-    may have started an update that it has not noted yet, each with the newest update before it (None: none)."""
+    together share an update. `unnoted`: flows of which a step may have started an update that it has not noted yet,
+    each with the newest update before it (None: none)."""
 
     by_update: Mapping[tuple[str, str], Rerun] = field(default_factory=dict)
     unnoted: Mapping[str, str | None] = field(default_factory=dict)
@@ -101,14 +102,14 @@ def over(
         dataset = str(values.get("dataset", row.dataset if row else ""))
         known = read_table_memory(row)
         pending = _pending(updates, name, dataset, known, missed, reruns)
-        memory = _counted(pending.whole, name, dataset, known, pending.out_of_sight, reruns)
+        memory = _counted(pending.whole, name, dataset, known, reruns, out_of_sight=pending.out_of_sight)
         # counted once they are over; until then, what they have done is seen
-        seen = _counted(pending.running, name, dataset, memory, False, reruns)
-        memory = _change(memory, loss=seen.loss, read_again=seen.read_again)
+        seen = _counted(pending.running, name, dataset, memory, reruns)
+        memory = codec.change(memory, loss=seen.loss, read_again=seen.read_again)
         if shared := _of_shared(name, dataset, folded, rows, updates, elsewhere.get(dataset, ())):
             before = memory.loss
             again = before is not None and before.condition is LostRows.SHARED
-            memory = memory.model_copy(update={"loss": before if again else shared})
+            memory = codec.change(memory, loss=before if again else shared)
         found[name] = {**values, "sink_memory": {} if memory.is_empty else codec.to_json(memory)}
         loss = memory.open_loss
         if loss is None and pending.hidden is not None and memory.newest:
@@ -145,35 +146,34 @@ def _counted(
     flow: str,
     dataset: str,
     known: SinkMemory,
-    out_of_sight: bool,
     reruns: Reruns,
+    *,
+    out_of_sight: bool = False,
 ) -> SinkMemory:
     """`known` with these updates, oldest first; numbers that began again are a loss."""
     memory = known
     if out_of_sight and memory.newest and memory.open_loss is None:
-        memory = _change(memory, loss=_not_read(pending[0] if pending else {}, flow))
+        memory = codec.change(memory, loss=_not_read(pending[0] if pending else {}, flow))
     for update in pending:
         if update.get("validate_only"):
             continue
         update_id, created = str(update.get("update_id") or ""), log.when(update.get("creation_time"))
-        memory = _change(memory, update=update_id, at=created.isoformat() if created else "")
-        emptied = refreshed_in_full(update, flow, dataset) or _begins_full_refresh(update, flow, dataset)
-        if emptied:
-            memory = _change(memory, loss=None, newest={}, inputs={}, queries={}, read_again=None)
+        memory = codec.change(memory, update=update_id, at=created.isoformat() if created else "")
+        if emptied := _finds_empty(update, flow, dataset):
+            memory = codec.change(memory, loss=None, newest={}, inputs={}, queries={}, read_again=None)
         rerun = reruns.by_update.get((update_id, flow))
         memory = _count_query(update, flow, rerun, memory)
         memory = _count_files(update, flow, rerun, memory, emptied=emptied)
     return memory
 
 
-def _begins_full_refresh(update: log.ApiUpdate, flow: str, dataset: str) -> bool:
-    """Was a flow run after the table had been emptied for it, though it did not end well?"""
-    ran = flow in (update.get("query_batches") or {}) or flow in (update.get("file_batches") or {})
-    return ran and asks_full_refresh(update, dataset)
-
-
-def _change(memory: SinkMemory, **fields: object) -> SinkMemory:
-    return memory.model_copy(update=fields)
+def _finds_empty(update: log.ApiUpdate, flow: str, dataset: str) -> bool:
+    """Did the flow write a table without a row of before: emptied for it, though it may not have ended well, or new?"""
+    kept = [(update.get(key) or {}).get(flow) for key in ("query_batches", "file_batches")]
+    ran = [batches for batches in kept if batches is not None]
+    if any(batches.get("began_table") for batches in ran):
+        return True
+    return refreshed_in_full(update, flow, dataset) or (bool(ran) and asks_full_refresh(update, dataset))
 
 
 def _count_query(update: log.ApiUpdate, flow: str, rerun: Rerun | None, memory: SinkMemory) -> SinkMemory:
@@ -181,26 +181,24 @@ def _count_query(update: log.ApiUpdate, flow: str, rerun: Rerun | None, memory: 
     another sink has taken them; not where a recovery had planned it: then its proof says what came of it."""
     kept = (update.get("query_batches") or {}).get(flow)
     if kept is None:  # a recovery's own update that had no input leaves the plan's query to the next one
-        return memory if rerun is None else _change(memory, queries={})
+        return memory if rerun is None else codec.change(memory, queries={})
     ran = codec.read(QueryBatches, kept)
-    if ran.began_table:
-        return _change(memory, queries={ran.sink: ran}, read_again=None)
     before = requeried.find_before(memory.queries, ran)
     newest = requeried.find_newest(ran, before)
     others = {sink: batches for sink, batches in memory.queries.items() if sink != ran.sink}
-    memory = _change(memory, queries={**dict([*others.items()][-MOST_SINKS:]), ran.sink: newest})
+    memory = codec.change(memory, queries={**dict([*others.items()][-MOST_SINKS:]), ran.sink: newest})
     if before is None:
         return memory
     is_planned = rerun is not None and ran.first >= rerun.next_batch
-    if requeried.skips(ran, before) and not is_planned:
-        return _change(memory, loss=_note_passed_over(memory.loss, update, flow))
+    if requeried.skips_batches(ran, before) and not is_planned:
+        return codec.change(memory, loss=_note_passed_over(memory.loss, update, flow))
     if rerun is not None or not requeried.reads_again(ran, before):
         return memory
     if ran.is_file and before.is_file:
-        return _change(memory, loss=_note_passed_over(memory.loss, update, flow))
+        return codec.change(memory, loss=_note_passed_over(memory.loss, update, flow))
     at = _time(update, flow)
     read_again = ReadAgain(since=at.isoformat() if at else "", update=memory.update)
-    return _change(memory, read_again=read_again)
+    return codec.change(memory, read_again=read_again)
 
 
 def _count_files(
@@ -209,27 +207,23 @@ def _count_files(
     """With the numbers that a table of files has."""
     kept = (update.get("file_batches") or {}).get(flow)
     if kept is None:
-        heads = () if rerun is None or emptied else rerun.heads
-        return _change(memory, newest=dict.fromkeys(memory.newest, _number(heads[0]))) if heads else memory
+        for head in () if rerun is None or emptied else rerun.heads:
+            newest = dict.fromkeys(memory.newest, -1 if head is None else head)
+            memory = codec.change(memory, newest=newest, inputs={})
+        return memory
     ran, planned = codec.read(FileBatches, kept), False
-    if ran.began_table:
-        memory = _change(memory, loss=None, newest={}, inputs={})
     newest, inputs = dict(memory.newest), dict(memory.inputs)
     if rerun is not None:
         planned = ran.first >= rerun.next_batch
         for head in () if emptied else rerun.heads:  # the table's own log says more than what was seen of it
-            newest[ran.sink] = _number(head)
+            newest[ran.sink] = -1 if head is None else head
             inputs.pop(ran.sink, None)
     before = newest.get(ran.sink, -1)
     if not planned and requeried.begins_again(ran.first, ran.first_input, before, inputs.get(ran.sink, "")):
-        memory = _change(memory, loss=_note_passed_over(memory.loss, update, flow))
+        memory = codec.change(memory, loss=_note_passed_over(memory.loss, update, flow))
     if ran.last >= before:
         newest[ran.sink], inputs[ran.sink] = ran.last, ran.last_input
-    return _change(memory, newest=newest, inputs=inputs)
-
-
-def _number(head: int | None) -> int:
-    return -1 if head is None else head
+    return codec.change(memory, newest=newest, inputs=inputs)
 
 
 def _note_passed_over(known: TableLoss | None, update: log.ApiUpdate, flow: str) -> TableLoss:
@@ -346,15 +340,9 @@ def _progress(values: Mapping[str, object], row: Flow | None) -> Any:
     return _value("last_progress", values, row, {})
 
 
-def is_of_files(progress: Any) -> bool:
+def is_of_files(progress: object) -> bool:
     """Does a query's progress name a table of files as its sink (`FileSink[...]`)?"""
-    return bool(_file_sink(progress))
-
-
-def _file_sink(progress: Any) -> str:
-    sink = progress.get("sink") if isinstance(progress, Mapping) else None
-    says = str(sink.get("description") or "") if isinstance(sink, Mapping) else ""
-    return says if says.startswith("FileSink") else ""
+    return read_sink(progress).kind is SinkClass.FILES
 
 
 def file_batches(
@@ -363,10 +351,10 @@ def file_batches(
     """What one update's events say of each flow whose sink is a table of files, and that had input."""
     batches_by_flow = {}
     for name, newest in progress.items():
-        if (sink := _file_sink(newest.body)) and (ends := requeried.find_ends(events, name)):
+        if is_of_files(newest.body) and (ends := requeried.find_ends(events, name)):
             first, last = ends
             batches_by_flow[name] = FileBatches(
-                sink=sink,
+                sink=read_sink(newest.body).description,
                 first=first.number,
                 last=last.number,
                 first_input=first.input,

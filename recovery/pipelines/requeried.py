@@ -6,18 +6,16 @@ checkpoint that was removed whole comes a new id: what is read again is written 
 `foreachBatch` take every batch.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from recovery.contracts import codec
 from recovery.contracts.updates import QueryBatches
 from recovery.pipelines import events as log
+from recovery.pipelines.sink_descriptions import SinkClass, read_sink
 
-FUNCTION: Final = "ForeachBatchSink"
-SINKS: Final = ("FileSink", "DeltaSink", FUNCTION, "org.apache.spark.sql.kafka010.")
-_SCHEME: Final = re.compile(r"\[file:/+")  # the same folder, with and without it
-_OBJECT: Final = re.compile(r"@[0-9a-f]+$")  # Java's identity of an object, another one in each run
+KEEPING_ROWS: Final = (SinkClass.FILES, SinkClass.DELTA, SinkClass.FUNCTION, SinkClass.KAFKA)
 
 
 def read_batches(
@@ -27,15 +25,13 @@ def read_batches(
     began under another id within the update is left out: which numbers are whose is not known."""
     batches_by_flow = {}
     for name, newest in progress.items():
-        query_id, sink = newest.body.get("id"), newest.body.get("sink")
-        says = str(sink.get("description") or "") if isinstance(sink, Mapping) else ""
-        if not query_id or not says.startswith(SINKS) or len(_ids(events, name)) > 1:
+        query_id, sink = newest.body.get("id"), read_sink(newest.body)
+        if not query_id or sink.kind not in KEEPING_ROWS or len(_ids(events, name)) > 1:
             continue
         if ends := find_ends(events, name):
             first, last = ends
-            key = f"{_SCHEME.sub('[/', _OBJECT.sub('', says))} {query_id}"
             batches_by_flow[name] = QueryBatches(
-                query=key,
+                query=f"{sink.identity} {query_id}",
                 first=first.number,
                 last=last.number,
                 first_input=first.input,
@@ -70,7 +66,7 @@ def find_before(kept: Mapping[str, QueryBatches], ran: QueryBatches) -> QueryBat
     if ran.sink in kept:
         return kept[ran.sink]
     newest = next(reversed(list(kept.values())), None)
-    return newest if FUNCTION in (ran.sink, newest.sink if newest else "") else None
+    return newest if SinkClass.FUNCTION in (ran.sink, newest.sink if newest else "") else None
 
 
 def reads_again(ran: QueryBatches, before: QueryBatches | None) -> bool:
@@ -85,18 +81,18 @@ def reads_again(ran: QueryBatches, before: QueryBatches | None) -> bool:
     return takes_all and begins_again(ran.first, ran.first_input, before.last, before.last_input)
 
 
-def skips(ran: QueryBatches, before: QueryBatches) -> bool:
+def skips_batches(ran: QueryBatches, before: QueryBatches) -> bool:
     """Whether a Delta table skipped batches, as it had taken batches of these numbers from the same query."""
     is_same = ran.is_delta and ran.query == before.query
     return is_same and begins_again(ran.first, ran.first_input, before.last, before.last_input)
 
 
 def find_newest(ran: QueryBatches, before: QueryBatches | None) -> QueryBatches:
-    """These batches, with the highest number that the sink has of the query: it is of `before` where these were
-    skipped."""
-    if before is None or before.query != ran.query or before.last <= ran.last:
+    """These batches, with the highest number that the sink keeps of the query: it is of `before` where a Delta table
+    skipped these."""
+    if before is None or before.query != ran.query or not ran.is_delta or before.last <= ran.last:
         return ran
-    return ran.model_copy(update={"last": before.last, "last_input": before.last_input})
+    return codec.change(ran, last=before.last, last_input=before.last_input)
 
 
 def _ids(events: Sequence[log.ApiEvent], flow: str) -> set[str]:

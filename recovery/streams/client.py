@@ -27,9 +27,9 @@ from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.folding import SILENT
 from recovery.pipelines.standstill import StandstillProof
 from recovery.streams import commands, files, noting, running, tailing
+from recovery.streams.new_tables import list_table_beginnings
 from recovery.streams.places import CheckpointOwners
 from recovery.streams.settling import RequestedStart, StartOutcome, judge_start
-from recovery.streams.sinks import list_table_beginnings
 from recovery.streams.standing import StreamProgress, read_progress
 from recovery.streams.started_runs import is_of_start, list_updates_of_other_runs, match_runs
 from recovery.streams.updates import (

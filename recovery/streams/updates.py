@@ -148,6 +148,8 @@ def events_of(
     of_end = _event(told, last, "flow_progress", end, of_flow, status, f"{flow} {ended}.", level)
     found.append({**of_end, **failed})
     whole = {"state": told.state}
+    if told.state == "CANCELED":
+        whole["cancellation_cause"] = api_events.NO_END
     found.append(_event(told, last + 1, "update_progress", end, origin, whole, f"The run {ended}.", level))
     return found
 

@@ -17,10 +17,15 @@ from recovery.diagnosis.verdict import FlowVerdict, judge_flow
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.numbers import whole
+from recovery.pipelines.sink_descriptions import SinkClass, read_sink
 from recovery.workflow.neighbours import find_shared_storage, writes_files
 from recovery.workflow.places import checkpoint_of
 
-SINKS = {"FileSink": WrittenKind.FILES, "DeltaSink": WrittenKind.DELTA, "KafkaTable": WrittenKind.OTHER}
+SINKS = {
+    SinkClass.FILES: WrittenKind.FILES,
+    SinkClass.DELTA: WrittenKind.DELTA,
+    SinkClass.KAFKA: WrittenKind.OTHER,
+}
 
 
 def verdict_on(flow: Flow, report: CheckpointReport, *, recovery: Recovery | None, root: str) -> FlowVerdict:
@@ -107,13 +112,10 @@ def known_flow(report: CheckpointReport) -> tuple[Flow, str] | None:
 
 def where_of(flow: Flow) -> PlatformSupport:
     """What the flow's workspace and sink let one do."""
-    sink = flow.last_progress.get("sink") if isinstance(flow.last_progress, dict) else None
-    described = str(sink.get("description") or "") if isinstance(sink, dict) else ""
-    kind = next((kind for name, kind in SINKS.items() if described.startswith(name)), WrittenKind.UNKNOWN)
     reached = flow.pipeline.workspace.has_streams or flow.pipeline.spec.get("storage")
     return PlatformSupport(
         storage=Storage.REACHABLE if reached else Storage.MANAGED,
-        sink=kind,
+        sink=SINKS.get(read_sink(flow.last_progress).kind, WrittenKind.UNKNOWN),
         pipeline_id=flow.pipeline.pipeline_id,
         flow=flow.name,
         program=flow.pipeline.workspace.has_streams,
