@@ -155,6 +155,22 @@ def _rung_of_further(way: FurtherWay) -> AdviceRung:
     )
 
 
+def _rung_of_end(no_skip: str | None, *, is_recommended: bool) -> AdviceRung:
+    """`is_recommended`: as the plan said, the new rows can never be compared."""
+    if no_skip:
+        return AdviceRung("End without proof", no_skip, ("Not possible",), code="never-skipped")
+    says = "With your reason. What did not hold stays in the report and in every message."
+    if is_recommended:
+        says = f"Compare the new rows yourself first: the plan said that they cannot be compared here. {says}"
+    return AdviceRung(
+        "End without proof",
+        says,
+        (*(("Recommended",) if is_recommended else ()), "Needs a reason", "Reviewed in production"),
+        first=is_recommended,
+        code="end-without-proof",
+    )
+
+
 def ways_on(
     verdict: ProofVerdict,
     refusal: str | None,
@@ -200,20 +216,7 @@ def ways_on(
         code="not-undoable" if refusal else "rollback",
     )
     ends = is_beyond_proof and not no_skip
-    compare = (
-        "Compare the new rows yourself first: the plan said that they cannot be compared here. "
-        if ends
-        else ""
-    )
-    end = AdviceRung(
-        "End without proof",
-        no_skip or f"{compare}With your reason. What did not hold stays in the report and in every message.",
-        ("Not possible",)
-        if no_skip
-        else (*(("Recommended",) if ends else ()), "Needs a reason", "Reviewed in production"),
-        first=ends,
-        code="never-skipped" if no_skip else "end-without-proof",
-    )
+    end = _rung_of_end(no_skip, is_recommended=ends)
     if ends:
         return [end, again, back]
     add = [_rung_of_further(way)] if way else []

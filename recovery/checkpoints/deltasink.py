@@ -37,6 +37,8 @@ class DeltaSink:
     #: newest batch of applications that the table no longer counts: their batches are there, and a batch that
     #: comes again is written again
     forgotten: Mapping[str, int] = field(default_factory=dict)
+    #: when each application wrote last, in ms since 1970, as far as the table keeps it
+    updated_ms: Mapping[str, int] = field(default_factory=dict)
     #: the table forgets applications; what a checkpoint of the log left out is no longer known
     forgets: bool = False
 
@@ -65,7 +67,14 @@ def read_delta_sink(
         for _, actions in deltalog.read_commits(log, newest):
             _add_batch(actions, app_id, batches, rows)
     return DeltaSink(
-        state.table_id, log.latest, heads, batches, rows, forgotten, forgets=RETENTION in state.properties
+        state.table_id,
+        log.latest,
+        heads,
+        batches,
+        rows,
+        forgotten,
+        {name: txn.updated_ms for name, txn in state.txns.items() if txn.updated_ms is not None},
+        forgets=RETENTION in state.properties,
     )
 
 
@@ -143,30 +152,32 @@ def judge_delta_sink(
     return [problem] if problem else []
 
 
-def find_rows_of_before(table: Store, query_id: str | None, planned_at: Mapping[int, int]) -> list[Finding]:
+def find_rows_of_before(
+    table: Store, sink: DeltaSink, query_id: str | None, planned_at: Mapping[int, int]
+) -> list[Finding]:
     """The finding for rows of a query that wrote a Delta table last before this one began, as after a reset. A
     checkpoint that no longer has its first batch tells nothing. Raises OSError, Malformed.
 
     `planned_at`: when batches were planned (their offset file), in ms since 1970; none were of one that is empty.
     """
-    began_ms, log = planned_at.get(0), deltalog.list_log(table)
-    if log is None or (planned_at and began_ms is None):
+    began_ms, heads = planned_at.get(0), {**sink.heads, **sink.forgotten}
+    if planned_at and began_ms is None:
         return []
-    state = deltalog.table_state(log, log.latest)
-    ended = {
-        app: txn
-        for app, txn in state.txns.items()
+    ended = [
+        app
+        for app in heads
         if app != query_id
         and QUERY_ID.fullmatch(app)
-        and (began_ms is None or (txn.updated_ms is not None and txn.updated_ms < began_ms))
-    }
-    if not ended:
+        and (began_ms is None or sink.updated_ms.get(app, began_ms) < began_ms)
+    ]
+    log = deltalog.list_log(table) if ended else None
+    if log is None:
         return []
-    files = deltalog.table_state(log, log.latest, files=True).files.values()
+    files = deltalog.table_state(log, sink.version, files=True).files.values()
     if not any(began_ms is None or file.modified_ms < began_ms for file in files):
         return []  # it was emptied between
-    app, txn = max(ended.items(), key=lambda item: item[1].updated_ms or 0)
-    return [finding("SINK_HAS_ROWS_OF_BEFORE", deltalog.FOLDER, query=app, head=txn.version)]
+    app = max(ended, key=lambda app: sink.updated_ms.get(app, 0))
+    return [finding("SINK_HAS_ROWS_OF_BEFORE", deltalog.FOLDER, query=app, head=heads[app])]
 
 
 def _find_uncounted_batch(forgotten: int | None, following: int, planned: int | None) -> Finding | None:

@@ -105,10 +105,8 @@ def plan_seed(
     no longer the one that was judged.
     """
     standing = reconcile_report(report)
-    is_lost = begins_at_given and _may_begin_at_given(report)
-    if is_lost:
-        _require_given(report, starts or ())
-    _refuse_damage(report, standing, watermark_ms, passed={LOST} if is_lost else set())
+    form_of = _find_form(report, starts or ()) if begins_at_given else None
+    _refuse_damage(report, standing, watermark_ms, passed=() if form_of is None else (LOST,))
     if standing.last_committed is None:
         raise Refused(
             "Nothing was ever committed in this checkpoint, so there is no position to keep; an update starts "
@@ -144,26 +142,21 @@ def plan_seed(
         watermark_ms=watermark_ms,
         state=state,
         operators=0 if state is None else len(state_of(state).state_operators),
-        form_of=report.last_planned if is_lost else None,
+        form_of=form_of,
     )
 
 
-def _may_begin_at_given(report: CheckpointReport) -> bool:
-    """Whether the newest offset file alone is lost, and no source keeps a log that a given position would have to
-    fit."""
-    return (
-        any(f.code == LOST for f in report.findings)
-        and report.last_planned is not None
-        and report.last_committed == report.last_planned + 1
-        and all(s.lost is not None and s.kind != "files" for s in report.sources)
-    )
-
-
-def _require_given(report: CheckpointReport, starts: Sequence[SourceStart]) -> None:
-    """Raises Refused (`position_lost`) unless every source that goes on has a position of its own."""
+def _find_form(report: CheckpointReport, starts: Sequence[SourceStart]) -> int | None:
+    """The batch whose offset file shows the form of a new one, where the newest offset file alone is lost and no source
+    keeps a log that a given position would have to fit; None elsewhere. Raises Refused (`position_lost`) unless every
+    source that goes on has a position of its own."""
+    batch, form_of = report.last_committed, report.last_planned
+    if form_of is None or batch != form_of + 1 or all(f.code != LOST for f in report.findings):
+        return None
+    if any(source.lost is None or source.kind == "files" for source in report.sources):
+        return None
     if starts and all(start.offset_json is not None for start in starts if start.old is not None):
-        return
-    batch = report.last_committed
+        return form_of
     raise Refused(
         f"Batch {batch} is committed, and where it ended is not known: offsets/{batch} is gone. Put it back from a "
         f"backup, or name the position of every source: the progress event of batch {batch} in the event log shows it "

@@ -41,14 +41,14 @@ def beside_table(
         return findings + (sinklog.judge_files(table, log) if deep else [])
     try:  # a table that was converted to Delta keeps the log that it had as a file table: no one writes it any more
         sink = deltasink.read_delta_sink(table)
-        earlier = deltasink.find_rows_of_before(table, query_id, planned_at)
+        if sink is None:
+            return []
+        findings = deltasink.judge_delta_sink(sink, query_id, committed, planned, unique_state=unique_state)
+        return findings + deltasink.find_rows_of_before(table, sink, query_id, planned_at)
     except Malformed as problem:
         raise Unreachable(
             f"The log of {table.location} cannot be read: {problem.why}. Repair it."
         ) from problem
-    if sink is None:
-        return []
-    return deltasink.judge_delta_sink(sink, query_id, committed, planned, unique_state=unique_state) + earlier
 
 
 def _without_log(table: Store, following: int) -> Finding | None:

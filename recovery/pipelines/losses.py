@@ -137,6 +137,16 @@ def _fields(state: str, loss: TableLoss) -> FlowValues:
     }
 
 
+WELL_AGAIN: Final[FlowValues] = {
+    "state": "ok",
+    "failing_since": None,
+    "failed_update": "",
+    "condition": "",
+    "error": [],
+}
+"""Of a flow that nothing but lost rows made fail, once they are counted."""
+
+
 def _not_read(update: log.ApiUpdate, flow: str) -> TableLoss:
     return _note_loss(LostRows.NOT_READ, update, flow)
 

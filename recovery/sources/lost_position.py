@@ -24,7 +24,7 @@ from recovery.sources.comparing import nothing_in
 def bound_from_last_known(facts: SourceFacts, lost: LostPosition) -> SourceFacts:
     """`facts`, looked up as if the last known position were the committed one, without what that makes up."""
     label = labels.describe_lost(facts.position.kind, lost)
-    start = facts.start and _bound_start(facts.start, facts.unread)
+    start = facts.start and _loosen_start(facts.start, facts.unread)
     position = replace(
         facts.position,
         offset_json=None,
@@ -37,21 +37,23 @@ def bound_from_last_known(facts: SourceFacts, lost: LostPosition) -> SourceFacts
         facts,
         position=position,
         start=start,
-        unread=facts.unread if start else _bound(facts.unread, _at_most),
+        unread=facts.unread if start else _loosen_distance(facts.unread, _at_most),
         spans=InputSpans(waiting=facts.spans.waiting if start else None, everything=facts.spans.everything),
         reach=facts.reach if start else SourceRetention(None, f"The committed position is {label}."),
         option=facts.option if start else None,
     )
 
 
-def _bound_start(start: StartCandidate, waiting: Distance) -> StartCandidate:
+def _loosen_start(start: StartCandidate, waiting: Distance) -> StartCandidate:
     """`waiting`: what is between the start and the end, which a start behind the last known position reads again at
     most."""
     is_behind = nothing_in(start.reread)
     return replace(
         start,
-        lost=_bound(start.lost, _at_most),
-        reread=_bound(waiting, _at_most) if is_behind else _bound(start.reread, _at_least),
+        lost=_loosen_distance(start.lost, _at_most),
+        reread=_loosen_distance(waiting, _at_most)
+        if is_behind
+        else _loosen_distance(start.reread, _at_least),
         changes=tuple(
             replace(change, before=None, moved=PartMove.UNCLEAR if change.after else PartMove.GONE)
             for change in start.changes
@@ -59,7 +61,7 @@ def _bound_start(start: StartCandidate, waiting: Distance) -> StartCandidate:
     )
 
 
-def _bound(distance: Distance, loosen: Callable[[Amount], Amount]) -> Distance:
+def _loosen_distance(distance: Distance, loosen: Callable[[Amount], Amount]) -> Distance:
     amounts = {field.name: getattr(distance, field.name) for field in fields(Distance)}
     return Distance(**{name: amount and loosen(amount) for name, amount in amounts.items()})
 

@@ -25,7 +25,7 @@ from recovery.models import Flow, FlowInput, Recovery, Step
 from recovery.models.listed import hold_pipelines
 from recovery.notify.actions import announce_event
 from recovery.pipelines import retention
-from recovery.pipelines.losses import read_table_memory
+from recovery.pipelines.losses import WELL_AGAIN, read_table_memory
 from recovery.pipelines.retention import RetentionState
 from recovery.verification.leftover import asks_earlier, settles, sum_leftover
 
@@ -155,15 +155,15 @@ def find_doubt(
     of_table = find_table_doubt(flow, recoveries)
     code = _gravest(unread, of_table.code if of_table else None, is_polled=not _unasked(flow))
     if code is DoubtCode.INPUT_GONE:
-        doubt: Doubt | None = _input_gone(_begin(flow))
+        doubt: Doubt | None = _input_gone(_say_state(flow))
     elif code is DoubtCode.PASSED_OVER:
-        doubt = _passed_over(_begin(flow))
+        doubt = _passed_over(_say_state(flow))
     else:
         doubt = _not_asked(flow) if code is DoubtCode.NOT_ASKED else of_table
     return replace(doubt, state=flow.state) if doubt else None
 
 
-def _begin(flow: Flow) -> str:
+def _say_state(flow: Flow) -> str:
     """How the title of a doubt begins: what looks well."""
     if flow.state == "running":
         return "This flow runs"
@@ -184,7 +184,7 @@ def _gravest(
 
 def find_table_doubt(flow: Flow, recoveries: Sequence[ProvingRecovery]) -> Doubt | None:
     """What its recoveries say of its table, whatever the flow does now; `recoveries` as `find_doubt` takes them."""
-    begin = _begin(flow)
+    begin = _say_state(flow)
     if lost := _rows_lost(flow, begin):
         return lost
     own = _not_proven(recoveries, begin) or _leftover(recoveries, begin)
@@ -375,19 +375,10 @@ def _settle_loss(recovery: Recovery) -> None:
         settled_by = None
     else:
         return
-    memory = read_table_memory(flow).model_copy(
-        update={"loss": loss.model_copy(update={"settled_by": settled_by})}
-    )
+    memory = codec.change(read_table_memory(flow), loss=codec.change(loss, settled_by=settled_by))
     Flow.objects.filter(pk=flow.pk).update(sink_memory=codec.to_json(memory))
     if settled_by is not None and (flow.state, flow.condition) == ("failed", loss.condition):
-        well: dict[str, object] = {
-            "state": "ok",
-            "failing_since": None,
-            "failed_update": "",
-            "condition": "",
-            "error": [],
-        }
-        Flow.objects.filter(pk=flow.pk).update(**well)
+        Flow.objects.filter(pk=flow.pk).update(**WELL_AGAIN)
 
 
 def _find_rerun_begin(recovery: Recovery) -> datetime:

@@ -1,93 +1,32 @@
 """Rows that a file table passed over while every update completed: such a flow is never ok."""
 
-import json
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
-from recovery.models import Flow, Listed, Pipeline, Plan, Recovery, Step, Workspace
+from recovery.models import Flow, Listed, Pipeline, Recovery, Step, Workspace
 from recovery.people.roles import Role
 from recovery.pipelines.asking import BACK, UPDATES
 from recovery.pipelines.inventory import refresh
-from recovery.workflow.doubting import doubts_of
-from tests.factories.plans import plan_body
 from tests.unit.people.run import run_json, token_of
-from tests.unit.pipelines.api import START, Api
-from tests.unit.pipelines.api import Pipeline as Shop
-from tests.unit.pipelines.stub import serving
+from tests.unit.pipelines.api import Api
+from tests.unit.pipelines.counted_runs import (
+    DELTA,
+    FILES,
+    FINE,
+    LOST,
+    ONE,
+    TABLE,
+    TWO,
+    UNREAD,
+    opened,
+    run,
+    seen,
+    span,
+)
 
 pytestmark = pytest.mark.django_db
-TABLE = "main.shop.res"
-ONE, TWO = "main.shop.one", "main.shop.two"
-FILES, DELTA = "FileSink[file:/tables/res]", "DeltaSink[/tables/res]"
-
-
-@pytest.fixture
-def api() -> Api:
-    return Api()
-
-
-@pytest.fixture
-def workspace(api: Api, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    monkeypatch.setenv("INVENTORY_TOKEN", "rp_x")
-    with serving(api) as stub:
-        yield Workspace.objects.create(
-            name="here", url=stub.url, token_ref="env:INVENTORY_TOKEN", environment="development"
-        )
-
-
-def run(
-    shop: Shop,
-    update: str,
-    numbers: dict[str, list[int]],
-    *,
-    rows: int = 10,
-    sink: str = FILES,
-    tables: dict[str, str] | None = None,
-    sinks: dict[str, str] | None = None,
-    query: str = "",
-    sources: list[dict[str, Any]] | None = None,
-    is_over: bool = True,
-    **info: object,
-) -> None:
-    """An update whose flows run these batches into one table, or into `tables`; no numbers: an idle look."""
-    shop.begin(update, {}, **info)
-    for flow in numbers:
-        told = {
-            "output_dataset": (tables or {}).get(flow, TABLE),
-            "input_datasets": [],
-            "flow_type": "APPEND",
-            "once": False,
-        }
-        shop.event(update, "flow_definition", told, flow)
-    if info.get("full_refresh_selection"):
-        shop.event(update, "x_reprise_emptied", {"datasets": [TABLE]})
-    for flow, batches in numbers.items():
-        for batch in batches:
-            into = {"description": (sinks or {}).get(flow, sink)}
-            body = {
-                "id": query,
-                "batchId": batch,
-                "numInputRows": rows,
-                "sources": sources or [],
-                "sink": into,
-            }
-            shop.event(update, "stream_progress", {"progress_json": json.dumps(body)}, flow)
-        shop.status(update, flow, "COMPLETED" if is_over else "RUNNING")
-    if is_over:
-        shop.end(update, "COMPLETED")
-
-
-def seen(workspace: Workspace, name: str = ONE) -> tuple[str, str]:
-    refresh(workspace_id=workspace.pk)
-    flow = Flow.objects.get(name=name)
-    return flow.state, flow.condition
-
-
-LOST, FINE, UNREAD = ("failed", "SINK_PASSED_OVER"), ("ok", ""), ("unknown", "SINK_NOT_READ")
 
 
 def test_batch_numbers_that_begin_again_are_no_success_until_a_full_refresh(
@@ -155,25 +94,6 @@ def test_two_flows_into_one_file_table_are_not_ok(
     assert (seen(workspace), seen(workspace, TWO)) == (found, found)
     run(shop, "u2", {ONE: [1]}, sink=sink)  # the code has one of them left; what was lost stays lost
     assert seen(workspace) == found
-
-
-def opened(flow: str, *, next_batch: int, head: int | None, result: dict[str, object]) -> Step:
-    """An open recovery of a flow, with the rerun step of its sealed plan."""
-    recovery = Recovery.objects.create(flow=Flow.objects.get(name=flow), created_by="ann", owner="ann")
-    Recovery.objects.filter(pk=recovery.pk).update(created_at=START)
-    body = plan_body(
-        numbering={"next_batch": next_batch, "query_id": "kept"},
-        preconditions={"sink": {"head": head, "fingerprint": ""}},
-    )
-    plan = Plan.objects.create(recovery=recovery, hash=f"{recovery.pk:064x}", body=body, sealed_by="ann")
-    return Step.objects.create(
-        recovery=recovery,
-        plan=plan,
-        ordinal=1,
-        kind="rerun",
-        idempotency_key=f"k{recovery.pk}",
-        result=result,
-    )
 
 
 OTHER = "FileSink[file:/tables/other]"
@@ -401,11 +321,6 @@ def test_a_delta_table_takes_what_it_has_not_had(
     assert seen(workspace) == FINE
 
 
-def span(start: object, end: object) -> list[dict[str, Any]]:
-    """What a batch was to read, as Spark's progress says it."""
-    return [{"startOffset": start, "endOffset": end}]
-
-
 @pytest.mark.parametrize("sink", [FILES, DELTA])
 @pytest.mark.parametrize(
     ("number", "read", "state"),
@@ -447,257 +362,3 @@ def test_a_table_of_files_skips_the_number_whichever_query_it_is_of(api: Api, wo
     assert seen(workspace) == FINE
     run(shop, "u2", {ONE: [0]}, rows=0, sink=FILES, query="q-2", sources=span(None, {"v": 1}))
     assert seen(workspace)[0] == "failed"
-
-
-FUNCTION, TOPIC = "ForeachBatchSink", "org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable@1f2e"
-DOUBT = "read-again"
-
-
-def doubt(workspace: Workspace) -> str:
-    refresh(workspace_id=workspace.pk)
-    flow = Flow.objects.get(name=ONE)
-    [told] = [d.code.value for d in doubts_of([flow.pk], timezone.now()).values()] or [""]
-    assert told == flow.table_doubt
-    assert Listed.objects.get(flow=flow).doubt == told
-    return told
-
-
-@pytest.mark.parametrize("sink", [DELTA, FUNCTION, TOPIC])
-def test_a_query_that_began_again_beside_the_rows_of_before_is_in_doubt_until_a_full_refresh(
-    api: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, sink: str
-) -> None:
-    """Somebody removed the checkpoint, and every update completed: what was read again is there twice."""
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
-    assert doubt(workspace) == ""
-    run(shop, "u2", {ONE: [0]}, sink=sink.replace("@1f2e", "@7a0b"), query="q-2")
-    assert doubt(workspace) == DOUBT
-    token = token_of("ada", Role.VIEWER)
-    code, told = run_json(monkeypatch, token, "flows", "--failing")
-    assert code == 0
-    assert [f["doubt"]["code"] for f in told["flows"]] == [DOUBT]
-    for number in range(UPDATES + 2):  # longer than updates are kept
-        run(shop, f"v{number}", {ONE: [1 + number]}, sink=sink, query="q-2")
-        doubt(workspace)
-    assert doubt(workspace) == DOUBT
-    run(shop, "w", {ONE: [0]}, sink=sink, query="q-3", full_refresh_selection=[TABLE])
-    assert doubt(workspace) == ""
-
-
-@pytest.mark.parametrize(
-    ("first", "sink", "query", "rows", "expected"),
-    [
-        (2, DELTA, "q-2", 10, ""),
-        (0, "DeltaSink[/tables/new]", "q-2", 10, ""),
-        (0, DELTA, "q-2", 0, ""),
-        (0, FUNCTION, "q-2", 10, DOUBT),
-        (0, "DeltaSink[file:///tables/res]", "q-2", 10, DOUBT),
-        (7, DELTA, "q-2", 10, DOUBT),
-        (0, DELTA, "q-2", 10, DOUBT),
-    ],
-    ids=[
-        "it goes on",
-        "another table",
-        "it read nothing",
-        "a function",
-        "another spelling",
-        "its start was not seen",
-        "from its start",
-    ],
-)
-def test_a_query_is_in_doubt_only_where_it_began_again_in_the_same_table(
-    api: Api, workspace: Workspace, first: int, sink: str, query: str, rows: int, expected: str
-) -> None:
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
-    doubt(workspace)
-    run(shop, "u2", {ONE: [first]}, sink=sink, query=query, rows=rows)
-    assert doubt(workspace) == expected
-
-
-def test_a_query_that_comes_back_from_another_table_began_again(api: Api, workspace: Workspace) -> None:
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
-    run(shop, "u2", {ONE: [0]}, sink="DeltaSink[/tables/trial]", query="q-2")
-    assert doubt(workspace) == ""
-    run(shop, "u3", {ONE: [0]}, sink=DELTA, query="q-3")
-    assert doubt(workspace) == DOUBT
-
-
-@pytest.mark.parametrize(("first", "query", "found"), [(7, "q-2", LOST), (3, "q-2", FINE), (7, "q-1", FINE)])
-def test_a_file_table_passed_over_the_first_batches_of_another_query_though_no_poll_saw_them(
-    api: Api, workspace: Workspace, first: int, query: str, found: tuple[str, str]
-) -> None:
-    """Numbers that go straight on are those of a checkpoint whose id somebody removed."""
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0, 1, 2]}, sink=FILES, query="q-1")
-    assert seen(workspace) == FINE
-    run(shop, "u2", {ONE: [first]}, sink=FILES, query=query)
-    assert seen(workspace) == found
-
-
-@pytest.mark.parametrize(
-    ("number", "read", "expected"),
-    [
-        (0, span(None, {"v": 9}), DOUBT),
-        (1, span({"v": 1}, {"v": 2}), ""),
-        (2, span({"v": 2}, {"v": 3}), ""),
-    ],
-    ids=["numbers begin again", "the newest once more", "the next"],
-)
-def test_a_function_takes_the_numbers_that_the_same_query_begins_again(
-    api: Api, workspace: Workspace, number: int, read: list[dict[str, Any]], expected: str
-) -> None:
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [1]}, sink=FUNCTION, query="q-1", sources=span({"v": 1}, {"v": 2}))
-    assert doubt(workspace) == ""
-    run(shop, "u2", {ONE: [number]}, sink=FUNCTION, query="q-1", sources=read)
-    assert doubt(workspace) == expected
-
-
-def test_what_a_recovery_reads_again_is_as_planned(api: Api, workspace: Workspace) -> None:
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
-    doubt(workspace)
-    opened(ONE, next_batch=0, head=None, result={"update_id": "u2", "updates": ["u2"]})
-    run(shop, "u2", {ONE: [0]}, sink=DELTA, query="q-2")
-    run(shop, "u3", {ONE: [1]}, sink=DELTA, query="q-2")
-    assert doubt(workspace) == ""
-    run(shop, "u4", {ONE: [0]}, sink=DELTA, query="q-3")
-    assert doubt(workspace) == DOUBT
-
-
-@pytest.mark.parametrize(
-    ("sink", "running", "over"),
-    [
-        (FILES, (("running", "SINK_PASSED_OVER"), "rows-lost"), LOST),
-        (DELTA, (("running", ""), DOUBT), FINE),
-    ],
-)
-def test_what_an_update_does_is_seen_while_it_runs(
-    api: Api, workspace: Workspace, sink: str, running: tuple[tuple[str, str], str], over: tuple[str, str]
-) -> None:
-    """A stream may run for weeks after somebody removed its checkpoint."""
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
-    assert doubt(workspace) == ""
-    run(shop, "u2", {ONE: [0]}, sink=sink, query="q-2", is_over=False)
-    for _ in range(3):
-        assert (seen(workspace), doubt(workspace)) == running
-    shop.status("u2", ONE, "COMPLETED")
-    shop.end("u2", "COMPLETED")
-    assert seen(workspace) == over
-    run(shop, "u3", {ONE: [1]}, sink=sink, query="q-2", is_over=False)
-    assert (seen(workspace), doubt(workspace)) == running
-
-
-@pytest.mark.parametrize("sink", [FILES, DELTA])
-def test_a_full_refresh_that_runs_and_a_run_that_goes_on_are_in_no_doubt(
-    api: Api, workspace: Workspace, sink: str
-) -> None:
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
-    run(shop, "u2", {ONE: [2]}, sink=sink, query="q-1", is_over=False)
-    assert (seen(workspace), doubt(workspace)) == (("running", ""), "")
-    shop.status("u2", ONE, "COMPLETED")
-    shop.end("u2", "COMPLETED")
-    run(shop, "u3", {ONE: [0]}, sink=sink, query="q-2", is_over=False, full_refresh=True)
-    assert (seen(workspace), doubt(workspace)) == (("running", ""), "")
-
-
-@pytest.mark.parametrize("sink", [FILES, DELTA])
-def test_a_loss_that_a_proof_has_counted_is_no_failure_until_numbers_begin_again_once_more(
-    api: Api, workspace: Workspace, sink: str
-) -> None:
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
-    run(shop, "u2", {ONE: [0]}, sink=sink, query="q-1")
-    assert seen(workspace) == LOST
-    flow = Flow.objects.get()
-    flow.sink_memory["loss"]["settled_by"] = 7
-    flow.save()
-    run(shop, "u3", {ONE: [2]}, sink=sink, query="q-1")
-    assert (seen(workspace), seen(workspace)) == (FINE, FINE)
-    run(shop, "u4", {ONE: [1]}, sink=sink, query="q-1")
-    assert seen(workspace) == LOST
-
-
-def test_an_update_that_was_taken_for_cancelled_is_read_again_once_it_ended_well(
-    api: Api, workspace: Workspace
-) -> None:
-    """As of a plain stream whose log did not grow for long, and went on."""
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0]}, sink=DELTA, query="q-1")
-    shop.updates[0]["state"] = "CANCELED"
-    seen(workspace)
-    assert Pipeline.objects.get().judged == "failed"
-    shop.updates[0]["state"] = "COMPLETED"
-    assert seen(workspace) == FINE
-    assert Pipeline.objects.get().judged == "ok"
-
-
-def test_a_second_skip_is_seen_though_a_proof_has_counted_the_first(api: Api, workspace: Workspace) -> None:
-    shop = api.add("p1", "shop")
-    for update, number in (("u1", 2), ("u2", 0)):
-        run(shop, update, {ONE: [number]}, sink=DELTA, query="q-1")
-    assert seen(workspace) == LOST
-    flow = Flow.objects.get()
-    flow.sink_memory["loss"]["settled_by"] = 7
-    flow.save()
-    run(shop, "u3", {ONE: [1]}, sink=DELTA, query="q-1")
-    assert seen(workspace) == LOST
-
-
-@pytest.mark.parametrize("sink", [FILES, DELTA, FUNCTION])
-def test_a_full_refresh_that_did_not_end_well_has_emptied_the_table(
-    api: Api, workspace: Workspace, sink: str
-) -> None:
-    """As of a continuous pipeline that somebody stops, of a service that has no word for what it emptied."""
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
-    doubt(workspace)
-    run(shop, "u2", {ONE: [0]}, sink=sink, query="q-2", is_over=False, full_refresh=True)
-    doubt(workspace)
-    shop.status("u2", ONE, "STOPPED")
-    shop.end("u2", "CANCELED")
-    doubt(workspace)
-    run(shop, "u3", {ONE: [1]}, sink=sink, query="q-2")
-    assert (seen(workspace), doubt(workspace)) == (FINE, "")
-
-
-def test_a_recovery_without_input_leaves_its_query_to_the_next_update(api: Api, workspace: Workspace) -> None:
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
-    doubt(workspace)
-    opened(ONE, next_batch=0, head=None, result={"update_id": "u2", "updates": ["u2"]})
-    run(shop, "u2", {ONE: []}, sink=DELTA, query="q-2")
-    run(shop, "u3", {ONE: [0]}, sink=DELTA, query="q-2")
-    assert doubt(workspace) == ""
-
-
-@pytest.mark.parametrize("sink", [FILES, DELTA])
-def test_numbers_that_begin_again_are_seen_after_an_idle_update(
-    api: Api, workspace: Workspace, sink: str
-) -> None:
-    shop = api.add("p1", "shop")
-    run(shop, "u1", {ONE: [5]}, sink=sink, query="q-1")
-    seen(workspace)
-    run(shop, "u2", {ONE: []}, sink=sink, query="q-1")
-    seen(workspace)
-    run(shop, "u3", {ONE: [2]}, sink=sink, query="q-1")
-    assert seen(workspace) == LOST
-
-
-def test_plans_that_run_together_share_an_update_and_each_is_as_planned(
-    api: Api, workspace: Workspace
-) -> None:
-    """A query that goes on under another id, behind a batch without input."""
-    shop = api.add("p1", "shop")
-    into = {"tables": {TWO: "main.shop.other"}, "sinks": {TWO: "DeltaSink[/tables/other]"}}
-    run(shop, "u1", {ONE: [0, 1], TWO: [0, 1]}, sink=DELTA, query="q-1", **into)
-    doubt(workspace)
-    for flow in (TWO, ONE):
-        opened(flow, next_batch=3, head=None, result={"update_id": "u2", "updates": ["u2"]})
-    run(shop, "u2", {ONE: [3], TWO: [3]}, sink=DELTA, query="q-2", **into)
-    assert doubt(workspace) == ""
-    assert Flow.objects.get(name=TWO).table_doubt == ""
