@@ -266,3 +266,14 @@ def test_plans_that_run_together_share_an_update_and_each_is_as_planned(
     run(shop, "u2", {ONE: [3], TWO: [3]}, sink=DELTA, query="q-2", **into)
     assert doubt(workspace) == ""
     assert Flow.objects.get(name=TWO).table_doubt == ""
+
+
+def test_a_function_that_went_back_and_goes_on_has_read_again_once(api: Api, workspace: Workspace) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [5]}, sink=FUNCTION, query="q-1")
+    run(shop, "u2", {ONE: [2]}, sink=FUNCTION, query="q-1")
+    assert doubt(workspace) == DOUBT
+    since = Flow.objects.get().sink_memory["read_again"]
+    run(shop, "u3", {ONE: [3]}, sink=FUNCTION, query="q-1")
+    assert doubt(workspace) == DOUBT
+    assert Flow.objects.get().sink_memory["read_again"] == since

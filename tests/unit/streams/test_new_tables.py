@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,13 +16,48 @@ from recovery.models import Flow, Stream
 from recovery.people.roles import Role
 from recovery.pipelines.inventory import refresh
 from tests.checkpoint_builder import STARTED_MS, Built, put, sink_log
-from tests.delta_tables import add, commit, metadata, txn
+from tests.delta_tables import add, commit, metadata
 from tests.unit.eventlogs import logs
 from tests.unit.people.run import run_json, token_of
 
 pytestmark = pytest.mark.django_db
 BEFORE = datetime(2026, 11, 20, tzinfo=UTC).timestamp()
 """Before any run of the logs."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the stream is: its checkpoint, its table, and its event logs."""
+
+    checkpoint: Path
+    table: Path
+    events: Path
+
+    def adopt(self, monkeypatch: pytest.MonkeyPatch, *, kind: str = "FileSink", ends: bool = True) -> None:
+        """After one run of three batches."""
+        if not self.checkpoint.exists():
+            Built(self.checkpoint, query_id=logs.QUERY).write()
+        _write_run(self.events / "local-1", self.table, logs.QUERY, logs.RUN, kind=kind, ends=ends)
+        more = ("--event-log", str(self.events), "--sink", str(self.table))
+        run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(self.checkpoint), *more)
+
+    def start_again(self, batches: int, *, kind: str = "FileSink", ends: bool = True) -> Flow:
+        """With a new checkpoint; the flow as the next poll sees it."""
+        shutil.rmtree(self.checkpoint)
+        query = str(uuid.uuid4())
+        Built(self.checkpoint, query_id=query).write()
+        run_id = str(uuid.uuid4())
+        _write_run(self.events / "local-2", self.table, query, run_id, batches, kind=kind, ends=ends)
+        pipeline = Stream.objects.get().pipeline
+        refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
+        return Flow.objects.get()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    found = Place(*(tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events")))
+    found.events.mkdir(parents=True)
+    return found
 
 
 @pytest.mark.parametrize("batches", [3, 30], ids=["few batches", "more than are kept"])
@@ -31,29 +67,19 @@ BEFORE = datetime(2026, 11, 20, tzinfo=UTC).timestamp()
     ids=["table and checkpoint", "the checkpoint alone"],
 )
 def test_a_stream_with_a_new_table_is_well_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_moved: bool, state: str, condition: str, batches: int
+    monkeypatch: pytest.MonkeyPatch, place: Place, is_moved: bool, state: str, condition: str, batches: int
 ) -> None:
-    root, table, events = (tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events"))
-    events.mkdir(parents=True)
-    _begin_again(root)
-    _write_table(table, BEFORE)
-    _write_run(events / "local-1", table, logs.QUERY, logs.RUN)
-    more = ("--event-log", str(events), "--sink", str(table))
-    run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(root), *more)
+    _begin_again(place.checkpoint)
+    _write_table(place.table, BEFORE)
+    place.adopt(monkeypatch)
     Stream.objects.update(adopted_at=datetime.fromtimestamp(BEFORE, UTC))
     assert Flow.objects.get().state == "failed"
 
     if is_moved:
-        shutil.rmtree(table)
+        shutil.rmtree(place.table)
         now = datetime.now(UTC).timestamp()
-        _write_table(table, now, batches, planned_ms=int(now * 1000))
-    shutil.rmtree(root)
-    query = str(uuid.uuid4())
-    Built(root, query_id=query).write()
-    _write_run(events / "local-2", table, query, str(uuid.uuid4()), batches)
-    pipeline = Stream.objects.get().pipeline
-    refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
-    flow = Flow.objects.get()
+        _write_table(place.table, now, batches, planned_ms=int(now * 1000))
+    flow = place.start_again(batches)
     assert (flow.state, flow.condition or "") == (state, condition)
 
 
@@ -68,7 +94,7 @@ def test_a_stream_with_a_new_table_is_well_again(
 )
 def test_a_stream_whose_checkpoint_was_removed_is_in_doubt_unless_its_delta_table_is_new(
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    place: Place,
     kind: str,
     made_ms: int,
     doubt: str,
@@ -76,64 +102,36 @@ def test_a_stream_whose_checkpoint_was_removed_is_in_doubt_unless_its_delta_tabl
     batches: int,
     state: str,
 ) -> None:
-    root, table, events = (tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events"))
-    events.mkdir(parents=True)
-    Built(root, query_id=logs.QUERY).write()
-    query = str(uuid.uuid4())
-    commit(table, 0, metadata(), txn(query, 2), add("part-0.parquet"), at_ms=made_ms)
-    _write_run(events / "local-1", table, logs.QUERY, logs.RUN, kind=kind)
-    more = ("--event-log", str(events), "--sink", str(table))
-    run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(root), *more)
-    shutil.rmtree(root)
-    Built(root, query_id=query).write()
-    _write_run(events / "local-2", table, query, str(uuid.uuid4()), batches, kind=kind, ends=ends)
-    pipeline = Stream.objects.get().pipeline
-    refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
-    flow = Flow.objects.get()
+    commit(place.table, 0, metadata(), add("part-0.parquet"), at_ms=made_ms)
+    place.adopt(monkeypatch, kind=kind)
+    flow = place.start_again(batches, kind=kind, ends=ends)
     assert (flow.state, flow.table_doubt) == (state, doubt)
 
 
-def test_the_table_of_a_run_that_was_killed_is_not_new(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_table_of_a_run_that_was_killed_is_not_new(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
     """Its log names no end, and its first batch has made the table."""
-    root, table, events = (tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events"))
-    events.mkdir(parents=True)
-    Built(root, query_id=logs.QUERY).write()
     made = datetime(2026, 11, 22, 20, 31, 0, 500_000, tzinfo=UTC)
-    commit(table, 0, metadata(), add("part-0.parquet"), at_ms=int(made.timestamp() * 1000))
-    _write_run(events / "local-1", table, logs.QUERY, logs.RUN, kind="DeltaSink", ends=False)
-    more = ("--event-log", str(events), "--sink", str(table))
-    run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(root), *more)
-    shutil.rmtree(root)
-    query = str(uuid.uuid4())
-    Built(root, query_id=query).write()
-    later = logs.RUN.replace("1", "2")
-    _write_run(events / "local-2", table, query, later, kind="DeltaSink", ends=False)
-    pipeline = Stream.objects.get().pipeline
-    refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
-    assert Flow.objects.get().table_doubt == "read-again"
+    commit(place.table, 0, metadata(), add("part-0.parquet"), at_ms=int(made.timestamp() * 1000))
+    place.adopt(monkeypatch, kind="DeltaSink", ends=False)
+    assert place.start_again(3, kind="DeltaSink", ends=False).table_doubt == "read-again"
+
+
+def test_a_delta_log_that_cannot_be_read_ends_no_poll(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
+    commit(place.table, 0, metadata(), add("part-0.parquet"), at_ms=int(BEFORE * 1000))
+    place.adopt(monkeypatch, kind="DeltaSink")
+    (place.table / "_delta_log" / f"{0:020}.json").write_text("{")
+    assert place.start_again(3, kind="DeltaSink").table_doubt == "read-again"
 
 
 @pytest.mark.parametrize("batches", [3, 40], ids=["few batches", "more than are kept"])
 def test_a_file_table_beside_a_new_checkpoint_has_passed_its_first_batches_over(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batches: int
+    monkeypatch: pytest.MonkeyPatch, place: Place, batches: int
 ) -> None:
-    root, table, events = (tmp_path / "data" / name for name in ("orders/_checkpoint", "table", "events"))
-    events.mkdir(parents=True)
-    Built(root, query_id=logs.QUERY).write()
-    _write_table(table, BEFORE)
-    _write_run(events / "local-1", table, logs.QUERY, logs.RUN)
-    more = ("--event-log", str(events), "--sink", str(table))
-    run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(root), *more)
+    _write_table(place.table, BEFORE)
+    place.adopt(monkeypatch)
     assert Flow.objects.get().state == "ok"
-    shutil.rmtree(root)
-    query = str(uuid.uuid4())
-    Built(root, query_id=query).write()
-    _write_run(events / "local-2", table, query, str(uuid.uuid4()), batches)
-    pipeline = Stream.objects.get().pipeline
-    refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
-    assert (Flow.objects.get().state, Flow.objects.get().condition) == ("failed", "SINK_PASSED_OVER")
+    flow = place.start_again(batches)
+    assert (flow.state, flow.condition) == ("failed", "SINK_PASSED_OVER")
 
 
 @pytest.mark.parametrize(("moment", "began"), [(STARTED_MS - 1, True), (STARTED_MS, False)])
