@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from console.presenters import status, words
 from recovery.approvals.rules import (
@@ -19,6 +19,7 @@ from recovery.approvals.rules import (
 from recovery.contracts.joint import JointBody
 from recovery.contracts.names import name_strategy
 from recovery.contracts.plan import PlanBody
+from recovery.models import ApprovalRequest, Vote
 
 STATES: Final = {
     "open": status.Badge("pending", "Open"),
@@ -40,12 +41,12 @@ class VoteLine:
     small: str = ""
 
 
-def state_by_clock(request: Any, now: datetime) -> str:
+def state_by_clock(request: ApprovalRequest, now: datetime) -> str:
     """The state by the clock: what is late has expired, whether anybody has written it down or not."""
     return "expired" if request.state in LIVE and request.expires_at <= now else str(request.state)
 
 
-def request_badge(request: Any, given: int, now: datetime) -> status.Badge:
+def request_badge(request: ApprovalRequest, given: int, now: datetime) -> status.Badge:
     state = state_by_clock(request, now)
     if state != "open":
         return STATES[state]
@@ -73,7 +74,7 @@ def ask_for_vote(contents: PlanBody, joint: JointBody | None = None) -> str:
 
 
 def vote_rows(
-    given: Sequence[Any], asked: RequestFacts, able: Sequence[Voter], who: Voter, now: datetime
+    given: Sequence[Vote], asked: RequestFacts, able: Sequence[Voter], who: Voter, now: datetime
 ) -> list[VoteLine]:
     """Votes as they were given, the places that are open with who may take them, and who never counts."""
     lines = [_vote_line(v, now) for v in given]
@@ -92,7 +93,7 @@ def vote_rows(
     return lines
 
 
-def name_voters_left(able: Sequence[Voter], given: Sequence[Any], who: Voter) -> list[str]:
+def name_voters_left(able: Sequence[Voter], given: Sequence[Vote], who: Voter) -> list[str]:
     """Of those who may vote, who has not; `who` reads "you"."""
     voted = [Voter(v.voter, v.voter_id) for v in given if v.voided_at is None]
     left = [voter for voter in able if not any(voter.same(other) for other in voted)]
@@ -109,7 +110,7 @@ def _who_never_counts(asked: RequestFacts) -> dict[str, str]:
     return {name: " and ".join(acts) for name, acts in did.items()}
 
 
-def _vote_line(v: Any, now: datetime) -> VoteLine:
+def _vote_line(v: Vote, now: datetime) -> VoteLine:
     verb = "approved" if v.choice == "approve" else "rejected"
     said = f"{words.format_clock(v.at, now)}: “{v.reason}”"
     if v.voided_at is not None:
@@ -162,7 +163,7 @@ def rule_lines(rule: ApprovalRule) -> list[tuple[str, str]]:
 class RequestRow:
     """One request in a list."""
 
-    request: Any
+    request: ApprovalRequest
     badge: status.Badge
     given: int
     #: this person's vote would count
@@ -170,12 +171,12 @@ class RequestRow:
     says: str
 
 
-def request_row(request: Any, count: int, mine: bool, now: datetime) -> RequestRow:
+def request_row(request: ApprovalRequest, count: int, mine: bool, now: datetime) -> RequestRow:
     """`count`: votes for it that are in force."""
     return RequestRow(request, request_badge(request, count, now), count, mine, _describe_state(request, now))
 
 
-def _describe_state(request: Any, now: datetime) -> str:
+def _describe_state(request: ApprovalRequest, now: datetime) -> str:
     state = state_by_clock(request, now)
     if state == "expired":
         return str(request.says) or "Its time is over. Expired is not approved."

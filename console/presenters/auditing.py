@@ -8,20 +8,22 @@ from typing import Any
 from console.presenters import diff, status
 from console.presenters.reviewing import plain_value
 from recovery.audit import reviewing, tags
+from recovery.audit.reviews import QueuedReview
 from recovery.audit.tags import ACTIONS
+from recovery.models import AskedCheck, AuditCheck, AuditEntry, ReviewItem, SignOff
 
 
 @dataclass(frozen=True)
 class EntryRow:
     """`archived` has no entry any more: only its number is known."""
 
-    entry: Any
+    entry: AuditEntry
     words: str
     badge: status.Badge
     code: str
 
 
-def entry_row(entry: Any) -> EntryRow:
+def entry_row(entry: AuditEntry) -> EntryRow:
     words = ACTIONS.get(entry.action, entry.action)
     if (
         entry.outcome in ("denied", "failed")
@@ -35,7 +37,7 @@ def entry_row(entry: Any) -> EntryRow:
     )  # fmt: skip
 
 
-def entry_rows(entries: Iterable[Any]) -> list[EntryRow]:
+def entry_rows(entries: Iterable[AuditEntry]) -> list[EntryRow]:
     return [entry_row(e) for e in entries]
 
 
@@ -51,7 +53,7 @@ LONG = 120
 """A value of more characters, or of several lines, is shown as a diff of lines instead."""
 
 
-def list_changes(before: Any, after: Any) -> list[ValueChange]:
+def list_changes(before: object, after: object) -> list[ValueChange]:
     """One line a value; where one side says nothing, that is said. Long values are left to `diffs`."""
     old, new = _as_mapping(before), _as_mapping(after)
     changes = []
@@ -64,7 +66,7 @@ def list_changes(before: Any, after: Any) -> list[ValueChange]:
     return changes
 
 
-def long_diffs(before: Any, after: Any) -> list[diff.Diff]:
+def long_diffs(before: object, after: object) -> list[diff.Diff]:
     """Each long value as lines, before and after."""
     old, new = _as_mapping(before), _as_mapping(after)
     long = [k for k in dict.fromkeys([*old, *new]) if _is_long(old.get(k), new.get(k))]
@@ -74,15 +76,15 @@ def long_diffs(before: Any, after: Any) -> list[diff.Diff]:
     ]
 
 
-def _as_mapping(side: Any) -> Mapping[str, Any]:
+def _as_mapping(side: object) -> Mapping[str, Any]:
     return side if isinstance(side, Mapping) else {} if side is None else {"value": side}
 
 
-def _is_long(*sides: Any) -> bool:
+def _is_long(*sides: object) -> bool:
     return any(len(text := _format_value(s)) > LONG or (isinstance(s, str) and "\n" in text) for s in sides)
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return ""
     return (
@@ -102,18 +104,18 @@ WHY = {
 class ReviewRow:
     """`why_not`: why this person may not sign it; None for who may."""
 
-    item: Any
+    item: ReviewItem
     row: EntryRow | None
     why: str
     why_not: str | None
     took_part: str
 
     @property
-    def signed(self) -> Any:
+    def signed(self) -> SignOff | None:
         return getattr(self.item, "sign_off", None)
 
 
-def review_item(queued: Any, *, name: str, missing_right: str | None) -> ReviewRow:
+def review_item(queued: QueuedReview, *, name: str, missing_right: str | None) -> ReviewRow:
     """One item of the queue, as this person sees it."""
     return ReviewRow(
         item=queued.item,
@@ -129,14 +131,14 @@ class ChainStanding:
     """What the newest check of the chain found. `broken` makes the red banner, `late` a word. `unchecked`: how many
     entries came after it."""
 
-    check: Any
+    check: AuditCheck | None
     badge: status.Badge
     broken: bool
     late: bool
     unchecked: int = 0
 
 
-def chain_standing(check: Any, *, hours_since: float | None, newest: int = 0) -> ChainStanding:
+def chain_standing(check: AuditCheck | None, *, hours_since: float | None, newest: int = 0) -> ChainStanding:
     """From the newest check, or None before the first; `late` after two days without one. `newest`: the last entry."""
     late = hours_since is not None and hours_since > 48
     if check is None:
@@ -159,7 +161,7 @@ class CheckProgress:
     version: str
 
 
-def check_progress(check: Any, *, open: bool, lost: str) -> CheckProgress | None:
+def check_progress(check: AskedCheck | None, *, open: bool, lost: str) -> CheckProgress | None:
     """Its state; None where no one asked, and where it ended well: the table of checks says that."""
     if check is None or not check.number or (check.ended_at is not None and not check.problem):
         return None

@@ -1,8 +1,9 @@
 """Whom to call when a recovery does not go on: only who is written down."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from recovery.models import Recovery
 from recovery.people.holders import holders_of_right
 from recovery.people.roles import Right
 
@@ -17,7 +18,7 @@ class CalledLine:
     names: str
 
 
-def who_to_call(recovery: Any) -> list[CalledLine]:
+def who_to_call(recovery: Recovery) -> list[CalledLine]:
     """Its owner, and who may recover there; of more than `MOST` their number."""
     environment = recovery.flow.pipeline.environment
     people = holders_of_right(Right.RECOVER, environment).order_by("user__username")

@@ -1,13 +1,13 @@
 """Ready words for the incident channel about an open recovery: what is so, how far it is, the address. Pure."""
 
 from datetime import datetime
-from typing import Any
 
 from console.presenters import status, words
 from recovery.contracts.names import name_strategy
+from recovery.models import Plan, Recovery
 
 
-def handover_text(recovery: Any, plan: Any | None, public_url: str, now: datetime) -> str:
+def handover_text(recovery: Recovery, plan: Plan | None, public_url: str, now: datetime) -> str:
     """Three lines, ready to paste. An ended recovery has its closing words (`reporting.closing_text`)."""
     flow = recovery.flow
     lines = [
@@ -20,7 +20,7 @@ def handover_text(recovery: Any, plan: Any | None, public_url: str, now: datetim
     return "\n".join(lines)
 
 
-def _plan_text(plan: Any | None) -> str:
+def _plan_text(plan: Plan | None) -> str:
     if plan is None:
         return ""
     rows = plan.contents.forecast

@@ -50,10 +50,16 @@ class FlowFilter:
             page=min(max(int(page), 1), _MOST_PAGES) if page.isdecimal() and len(page) < 9 else 1,
         )
 
-    def query(self, **changes: Any) -> dict[str, str]:
+    def query(self, **changes: object) -> dict[str, str]:
         """The query string's values, defaults left out; another filter begins at the first page."""
-        page = {"page": self.page} if not changes or "page" in changes else {}
-        full = {"show": self.show, "env": self.env, "class": self.condition, "q": self.q, "sort": self.sort}
+        page: dict[str, object] = {"page": self.page} if not changes or "page" in changes else {}
+        full: dict[str, object] = {
+            "show": self.show,
+            "env": self.env,
+            "class": self.condition,
+            "q": self.q,
+            "sort": self.sort,
+        }
         full |= page | changes
         defaults = {"show": "attention", "sort": "urgent", "page": 1}
         return {k: str(v) for k, v in full.items() if v and v != defaults.get(k)}

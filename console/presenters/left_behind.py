@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from recovery.contracts.measured import Measured
 from recovery.contracts.names import StepKind
 from recovery.contracts.plan import PatchChange
+from recovery.models import Recovery, Step
 from recovery.sources.start_options import list_left_in_code
 from recovery.verification import words as proof
 
@@ -23,7 +23,7 @@ class LeftRow:
     code: str
 
 
-def start_option_rows(recovery: Any, steps: Sequence[Any]) -> list[LeftRow]:
+def start_option_rows(recovery: Recovery, steps: Sequence[Step]) -> list[LeftRow]:
     """Start options in the code by the patches that were written; [] if no update ran, the end of a patch was not seen,
     or the code was put back."""
     if recovery.state == "rolled_back":
@@ -62,12 +62,12 @@ def _cost_row(cost: str, code: str) -> LeftRow:
     return LeftRow("attention", f"{cost[:1].upper()}{cost[1:]}, as accepted", small, code)
 
 
-def _list_written(steps: Iterable[Any]) -> Iterable[PatchChange]:
+def _list_written(steps: Iterable[Step]) -> Iterable[PatchChange]:
     """What the patch steps that ended well wrote, in their order."""
     for step in steps:
         if _is_done(step, StepKind.PATCH) and step.plan is not None:
             yield from step.plan.contents.patch
 
 
-def _is_done(step: Any, *kinds: StepKind) -> bool:
+def _is_done(step: Step, *kinds: StepKind) -> bool:
     return step.state == "done" and step.kind in kinds

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from console.presenters import status, words
 from console.presenters.checkpoint import FindingRow
@@ -49,7 +49,7 @@ class MissingRows:
     rows: tuple[MissingRow, ...]
     more: int | None
     #: when Spark read the files for this
-    read_at: Any = None
+    read_at: words.StoredMoment = None
     #: whether a file is known of any row
     located: bool = False
 
@@ -85,7 +85,7 @@ def _key_of_sample(sample: DataRow) -> DataRow:
     return key if isinstance(key, Mapping) else sample
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: object) -> str:
     """A value of a row as it is in the data."""
     return "null" if value is None else str(value)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from console.presenters import versions
 from console.presenters.status import Badge
@@ -80,9 +80,11 @@ def delivery_row(delivery: Delivery) -> DeliveryRow:
 
 
 def list_version(channels: Iterable[ChannelRow], deliveries: Iterable[DeliveryRow], now: datetime) -> str:
-    shown: list[Any] = [(c.channel.pk, c.channel.name, c.badge, c.address) for c in channels]
-    shown += [(d.delivery.pk, d.delivery.state, d.delivery.attempts, d.delivery.next_at) for d in deliveries]
-    return versions.list_digest(shown, versions.clock_tick(now, 30))
+    return versions.list_digest(
+        [(c.channel.pk, c.channel.name, c.badge, c.address) for c in channels],
+        [(d.delivery.pk, d.delivery.state, d.delivery.attempts, d.delivery.next_at) for d in deliveries],
+        versions.clock_tick(now, 30),
+    )
 
 
 def list_choices(codes: Iterable[str], chosen: Iterable[str]) -> list[tuple[str, str, bool]]:

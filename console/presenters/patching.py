@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from console.presenters import status, words
 from console.presenters.diff import Diff
 from console.presenters.stopping import EvidenceRow
 from recovery.contracts.names import name_strategy
+from recovery.models import Flow, Recovery
 from recovery.workflow.lineends import laid_over
 
 
 def wanted_source(
-    recovery: Any, now: Mapping[str, str], good: Mapping[str, str], typed: Mapping[str, str] | None
+    recovery: Recovery, now: Mapping[str, str], good: Mapping[str, str], typed: Mapping[str, str] | None
 ) -> dict[str, str]:
     """The whole source as it would run: what was just typed, else what is saved, else what the strategy begins with."""
     if typed is not None:
@@ -42,7 +42,7 @@ class FileEditor:
     edited: bool
 
 
-def list_editors(texts: Mapping[str, str], now: Mapping[str, str], flow: Any) -> list[FileEditor]:
+def list_editors(texts: Mapping[str, str], now: Mapping[str, str], flow: Flow) -> list[FileEditor]:
     """The file that defines the flow first and open; the rest folded."""
     table = words.last_part(flow.dataset)
 
@@ -75,7 +75,7 @@ class PatchAdvice:
 
 
 def advise_patch(
-    recovery: Any, now: Mapping[str, str], texts: Mapping[str, str], good_known: bool
+    recovery: Recovery, now: Mapping[str, str], texts: Mapping[str, str], good_known: bool
 ) -> PatchAdvice:
     """Whether this strategy needs a change, in one sentence."""
     strategy = recovery.chosen.strategy
@@ -117,7 +117,7 @@ def advise_patch(
     )
 
 
-def check_text(recovery: Any, against_now: Sequence[Diff]) -> list[EvidenceRow]:
+def check_text(recovery: Recovery, against_now: Sequence[Diff]) -> list[EvidenceRow]:
     """What can be said about the text before Spark sees it."""
     touched = [d for d in against_now if d.changed]
     if not touched:
@@ -138,11 +138,11 @@ def check_text(recovery: Any, against_now: Sequence[Diff]) -> list[EvidenceRow]:
 class Validation:
     badge: status.Badge
     says: str
-    at: Any
+    at: words.StoredMoment
     detail: str = ""
 
 
-def validation_result(recovery: Any) -> Validation:
+def validation_result(recovery: Recovery) -> Validation:
     """The last answer of validate_only, or that none was asked for."""
     answer = recovery.chosen.validation
     state, says = answer.status or "none", answer.says or answer.problem or ""

@@ -4,7 +4,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from console.presenters import words
 from console.presenters.status import Badge
@@ -21,6 +21,7 @@ from recovery.contracts.positions import (
     SourcePair,
 )
 from recovery.contracts.start_choice import StartChoice
+from recovery.models import Recovery
 from recovery.sources import position_requests, position_view
 from recovery.strategies.catalogue import POSITIONED
 
@@ -210,7 +211,7 @@ CERTAIN: Final = {
 }
 
 
-def source_matches(recovery: Any, mapping: SourceMapping | None) -> SourceMatching | None:
+def source_matches(recovery: Recovery, mapping: SourceMapping | None) -> SourceMatching | None:
     """None where every source goes on as itself, or no one has looked yet."""
     if mapping is None:
         return None
@@ -249,7 +250,7 @@ def takes_positions(strategy: str) -> bool:
 
 
 def positions_page(
-    recovery: Any,
+    recovery: Recovery,
     sources: Sequence[ShownSource],
     *,
     wanted: str,
@@ -291,7 +292,7 @@ def _written_requests(wanted: Mapping[str, StartChoice]) -> list[tuple[str, str]
     return [(key, position_requests.wish_text(wish)) for key, wish in sorted(wanted.items())]
 
 
-def command_line(recovery: Any, looked: Mapping[str, StartChoice], costs: position_view.Costs) -> str:
+def command_line(recovery: Recovery, looked: Mapping[str, StartChoice], costs: position_view.Costs) -> str:
     """The same on the command line, where what it costs has to be accepted too."""
     arguments = [
         f"--position {shlex.quote(argument)}"

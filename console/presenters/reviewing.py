@@ -3,7 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from datetime import datetime
+from typing import Final
 
 from pydantic import BaseModel
 
@@ -30,6 +31,7 @@ from recovery.contracts.criterion_values import (
 )
 from recovery.contracts.names import ChangeIntent, Strategy, name_strategy
 from recovery.contracts.plan import PlanBody, Preconditions
+from recovery.models import Plan
 from recovery.plans.accepted import costs_of
 from recovery.plans.drift import SETTINGS
 from recovery.strategies.catalogue import NEEDS_START
@@ -131,7 +133,7 @@ class AcceptedRow:
     code: str
 
 
-def list_acceptances(plan: Any) -> list[AcceptedRow]:
+def list_acceptances(plan: Plan) -> list[AcceptedRow]:
     """Of plans that were sealed before acceptances were part of them: none."""
     held = plan.contents.accepted
     pairs = [(cost, held.of(cost.effect)) for cost in costs_of(plan.contents.forecast)]
@@ -186,7 +188,7 @@ def describe_meant(choices: Choices) -> MeantAnswer | None:
     return None if meant is None else MeantAnswer(meant.value, MEANT[meant], choices.meant_by)
 
 
-def plan_view(plan: Any, usual: Mapping[str, UsualDuration] | None = None) -> Review:
+def plan_view(plan: Plan, usual: Mapping[str, UsualDuration] | None = None) -> Review:
     """`usual`: how long steps took before, by kind; None: the plan waits for no run."""
     contents = plan.contents
     forecast, numbering = contents.forecast, contents.numbering
@@ -311,8 +313,8 @@ class DriftRow:
 @dataclass(frozen=True)
 class VoidNotice:
     hash: str
-    at: Any
-    sealed_at: Any
+    at: words.StoredMoment
+    sealed_at: datetime
     sealed_by: str
     says: str
     rows: list[DriftRow]
@@ -333,7 +335,7 @@ WHAT: Final = {
 }
 
 
-def describe_void(plan: Any) -> VoidNotice:
+def describe_void(plan: Plan) -> VoidNotice:
     """Void stays void: what was sealed, what was found, who sealed it."""
     rows = [
         DriftRow(
@@ -419,7 +421,7 @@ def _accepted_text(accepted: AcceptedRepeats) -> str:
     return f", but {number}, as accepted"
 
 
-def plain_value(value: Any) -> str:
+def plain_value(value: object) -> str:
     """A JSON value of a criterion in people's words: `batch 3, offsets {"logOffset":2}`."""
     if value is None:
         return "not measured"
@@ -430,7 +432,7 @@ def plain_value(value: Any) -> str:
     return _inner_text(value)
 
 
-def _inner_text(value: Any) -> str:
+def _inner_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):

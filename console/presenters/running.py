@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES
@@ -13,6 +13,7 @@ from recovery.contracts import codec
 from recovery.contracts.names import Strategy
 from recovery.contracts.probes import ProbeQuestion, read_evidence
 from recovery.contracts.results import SeedResult
+from recovery.models import Plan, Recovery, Step
 from recovery.workflow import probing, repeating, unknowns
 from recovery.workflow.awaited import AwaitedAct, PersonAct
 from recovery.workflow.steps.rollback import RollbackRefusal
@@ -38,7 +39,7 @@ class RunStepRow:
 
 
 def step_rows(
-    steps: Sequence[Any], plan: Any | None, now: datetime, usual: Mapping[str, UsualDuration] | None = None
+    steps: Sequence[Step], plan: Plan | None, now: datetime, usual: Mapping[str, UsualDuration] | None = None
 ) -> list[RunStepRow]:
     """The steps of the plan in force, in order; a rollback after them. `usual`: how long they took before, by kind."""
     own_steps = [s for s in steps if plan is not None and s.plan_id == plan.pk]
@@ -65,7 +66,7 @@ def mark_waiting(rows: Sequence[RunStepRow]) -> list[RunStepRow]:
     return [replace(row, badge=waits, usual=None) if row.now else row for row in rows]
 
 
-def step_result(step: Any) -> str:
+def step_result(step: Step) -> str:
     """What was read back, where the step left an artefact; else what it is to do."""
     says = step.state in ("done", "running") or repeating.next_repeat(step) is not None
     if step.notes.skipped or (says and step.log):
@@ -77,7 +78,7 @@ def step_result(step: Any) -> str:
     return str(step.says)
 
 
-def _duration_text(step: Any, now: datetime) -> str:
+def _duration_text(step: Step, now: datetime) -> str:
     if step.started_at is None or step.state in ("pending", "skipped"):
         return "–"
     if step.ended_at is not None:
@@ -85,7 +86,7 @@ def _duration_text(step: Any, now: datetime) -> str:
     return f"since {words.format_clock(step.started_at, now, zone=False)}"
 
 
-def log_lines(steps: Sequence[Any]) -> list[StopLogLine]:
+def log_lines(steps: Sequence[Step]) -> list[StopLogLine]:
     """Every step's lines, oldest first, the problem of a failed one at its end."""
     lines = [StopLogLine(str(at), s.kind, str(text)) for s in steps for at, text in s.log]
     for s in steps:
@@ -95,14 +96,14 @@ def log_lines(steps: Sequence[Any]) -> list[StopLogLine]:
     return sorted(lines, key=lambda line: line.at)
 
 
-def stuck_step(steps: Sequence[Any], plan: Any | None) -> Any | None:
+def stuck_step(steps: Sequence[Step], plan: Plan | None) -> Step | None:
     """The step that failed or is unknown; of a run that was stopped, the one that did not begin."""
     own_steps = [s for s in steps if plan is not None and s.plan_id == plan.pk and s.kind != "rollback"]
     ended_badly = next((s for s in own_steps if s.state in ("failed", "unknown")), None)
     return ended_badly or next((s for s in own_steps if s.state == "pending"), None)
 
 
-def halted_step(steps: Sequence[Any], plan: Any | None) -> Any | None:
+def halted_step(steps: Sequence[Step], plan: Plan | None) -> Step | None:
     """The step at which a recovery that needs a person is: the stuck one, else the newest verification."""
     own_steps = [s for s in steps if plan is not None and s.plan_id == plan.pk]
     return stuck_step(steps, plan) or next((s for s in reversed(own_steps) if s.kind == "verify"), None)
@@ -125,7 +126,7 @@ class SkipOffer:
     ends: bool
 
 
-def offer_skip(step: Any | None) -> SkipOffer | None:
+def offer_skip(step: Step | None) -> SkipOffer | None:
     """None before a plan."""
     if step is None:
         return None
@@ -141,7 +142,7 @@ def is_given_up(kind: str, no_skip: str | None) -> bool:
 
 def describe_progress(
     rows: Sequence[RunStepRow],
-    steps: Sequence[Any] = (),
+    steps: Sequence[Step] = (),
     usual: Mapping[str, UsualDuration] | None = None,
     now: datetime | None = None,
 ) -> str:
@@ -159,12 +160,12 @@ def describe_progress(
     return f"{says}, {words.format_duration((now - first).total_seconds())} of about {words.format_duration(about)}"
 
 
-def last_sign(steps: Sequence[Any]) -> datetime | None:
+def last_sign(steps: Sequence[Step]) -> datetime | None:
     """Of the step that runs, and of no other: the sign of life of one that ended tells nothing of this run."""
     return max((s.heartbeat_at for s in steps if s.state == "running" and s.heartbeat_at), default=None)
 
 
-def poll_seconds(recovery: Any, steps: Sequence[Any]) -> int:
+def poll_seconds(recovery: Recovery, steps: Sequence[Step]) -> int:
     """How often the page asks, in seconds; 0 when nothing moves by itself any more."""
     if recovery.state in LIVE:
         return 1
@@ -205,7 +206,7 @@ def person_asked(awaited: AwaitedAct | None) -> PersonAsked | None:
     )
 
 
-def run_asks(recovery: Any, step: Any, *, by_others: bool = False) -> list[TroubleAnswer]:
+def run_asks(recovery: Recovery, step: Step, *, by_others: bool = False) -> list[TroubleAnswer]:
     """The three questions when a step is unknown or failed, or when the run was stopped before it. `by_others`: it
     failed as others have started the stream."""
     name = STEP_NAMES.get(step.kind, step.kind)
@@ -246,7 +247,7 @@ OTHERS_MAY_WRITE: Final = TroubleAnswer(
 )
 
 
-def _ask_how_bad(step: Any) -> TroubleAnswer:
+def _ask_how_bad(step: Step) -> TroubleAnswer:
     """What an unknown step may have done: what is open first, then what its table holds."""
     probe = step.notes.probe if step.evidence else None
     unread = [line.says for line in read_evidence(step.evidence) if line.proven is None]
@@ -305,7 +306,7 @@ class ProbeTable:
     following: datetime | None
 
 
-def probe_view(step: Any) -> ProbeTable | None:
+def probe_view(step: Step) -> ProbeTable | None:
     """None before the first probe, and for steps that an older version probed."""
     probe = step.notes.probe if step.state == "unknown" else None
     if probe is None:
@@ -319,7 +320,7 @@ def probe_view(step: Any) -> ProbeTable | None:
     return ProbeTable(probe.number, began, ended, rows, following)
 
 
-def list_open_questions(step: Any) -> list[EvidenceRow]:
+def list_open_questions(step: Step) -> list[EvidenceRow]:
     """What the newest probe could not read, but for what the step did: that is in the step's evidence, and without any
     the probe is of an attempt before."""
     view = probe_view(step) if step.evidence else None
@@ -337,7 +338,7 @@ def _evidence_badge(proven: bool | None) -> status.Badge:
     return status.Badge("ok", "Read") if proven else status.Badge("attention", "Read: no")
 
 
-def _unknown_rungs(step: Any) -> list[AdviceRung]:
+def _unknown_rungs(step: Step) -> list[AdviceRung]:
     """What comes before resuming, while it is not known how a step ended: the safest first."""
     update, run = unknowns.find_unknown_update(step), step.recovery.flow.pipeline.workspace.run_noun
     open_ones = probing.leaves_open(step)
@@ -375,7 +376,7 @@ def _unknown_rungs(step: Any) -> list[AdviceRung]:
     return rungs
 
 
-def says_rollback(recovery: Any) -> str:
+def says_rollback(recovery: Recovery) -> str:
     """What *Roll back* does to a recovery that can be."""
     if recovery.strategy == Strategy.TOP_UP:
         return (
@@ -392,7 +393,7 @@ def says_rollback(recovery: Any) -> str:
     back = {
         Strategy.BACKFILL: "Puts the table back to its version before the refresh, renames",
         Strategy.REPLAY: "Puts the table back to what it held before this recovery, renames",
-    }.get(recovery.strategy, "Renames")
+    }.get(Strategy(recovery.strategy), "Renames")
     return f"{back} the new checkpoint version away and writes the old source back. Ends this recovery."
 
 
@@ -402,7 +403,12 @@ def is_barred_by_run(refusal: RollbackRefusal | None) -> bool:
 
 
 def run_ladder(
-    recovery: Any, step: Any, refusal: RollbackRefusal | None, no_skip: str | None, *, by_others: bool = False
+    recovery: Recovery,
+    step: Step,
+    refusal: RollbackRefusal | None,
+    no_skip: str | None,
+    *,
+    by_others: bool = False,
 ) -> list[AdviceRung]:
     """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped.
     `by_others`: others have started the stream, so that the step would fail again."""
@@ -449,6 +455,6 @@ def run_ladder(
     return sorted(rungs, key=lambda rung: not rung.first) if by_others else rungs
 
 
-def _back_rung(recovery: Any, *, first: bool) -> AdviceRung:
+def _back_rung(recovery: Recovery, *, first: bool) -> AdviceRung:
     tags = ("Recommended", "Cannot be undone") if first else ("Cannot be undone",)
     return AdviceRung("Roll back", says_rollback(recovery), tags, first=first, code="rollback")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from django.urls import reverse
 
@@ -11,6 +11,7 @@ from console.presenters import words
 from console.presenters.verifying import proven_with
 from recovery.contracts.choices import Choices
 from recovery.contracts.names import BEGINNING_AGAIN, name_strategy
+from recovery.models import Plan, Recovery, Step
 
 NAMES: Final = (
     ("diagnose", "Diagnose"),
@@ -59,19 +60,19 @@ class Stepper:
         return self.steps[self._current_index + 1].name if self._current_index + 1 < len(self.steps) else ""
 
 
-def early_stop(steps: Sequence[Any]) -> Any | None:
+def early_stop(steps: Sequence[Step]) -> Step | None:
     """The newest stop before any plan."""
     return next((s for s in reversed(steps) if s.kind == "stop" and s.plan_id is None), None)
 
 
-def of_plan(steps: Sequence[Any], kind: str, plan: Any | None) -> Any | None:
+def of_plan(steps: Sequence[Step], kind: str, plan: Plan | None) -> Step | None:
     """The newest step of this kind under the plan in force."""
     if plan is None:
         return None
     return next((s for s in reversed(steps) if s.kind == kind and s.plan_id == plan.pk), None)
 
 
-def has_begun(recovery: Any, steps: Sequence[Any], plan: Any | None) -> bool:
+def has_begun(recovery: Recovery, steps: Sequence[Step], plan: Plan | None) -> bool:
     """Did the plan in force start?"""
     return recovery.state in RAN or any(
         s.plan_id and plan is not None and s.plan_id == plan.pk and s.state not in ("pending", "skipped")
@@ -79,7 +80,7 @@ def has_begun(recovery: Any, steps: Sequence[Any], plan: Any | None) -> bool:
     )
 
 
-def current_slug(recovery: Any, steps: Sequence[Any], plan: Any | None) -> str:
+def current_slug(recovery: Recovery, steps: Sequence[Step], plan: Plan | None) -> str:
     """The slug of the page on which this recovery goes on: what `/recoveries/<id>` leads to."""
     if recovery.state in ("running", "rolled_back", "failed"):
         return "run"
@@ -101,7 +102,9 @@ def current_slug(recovery: Any, steps: Sequence[Any], plan: Any | None) -> str:
     return "review" if voided or recovery.chosen.patch is not None else "patch"
 
 
-def build_stepper(recovery: Any, steps: Sequence[Any], plan: Any | None, here: str, now: datetime) -> Stepper:
+def build_stepper(
+    recovery: Recovery, steps: Sequence[Step], plan: Plan | None, here: str, now: datetime
+) -> Stepper:
     """`here` is the slug of the page shown."""
     done = _done_steps(recovery, steps, plan)
     notes = _step_notes(recovery, steps, plan, now)
@@ -129,12 +132,12 @@ def build_stepper(recovery: Any, steps: Sequence[Any], plan: Any | None, here: s
     return Stepper(places)
 
 
-def _step_href(recovery: Any, slug: str) -> str:
+def _step_href(recovery: Recovery, slug: str) -> str:
     page = "run" if slug in ("seed", "rerun") else slug
     return reverse(page, args=[recovery.pk])
 
 
-def _done_steps(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[str, bool]:
+def _done_steps(recovery: Recovery, steps: Sequence[Step], plan: Plan | None) -> dict[str, bool]:
     stop = early_stop(steps)
     ran = has_begun(recovery, steps, plan)
     chosen = bool(recovery.chosen.strategy)
@@ -153,12 +156,14 @@ def _done_steps(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[s
     }
 
 
-def _kind_of_rerun(plan: Any | None) -> str:
+def _kind_of_rerun(plan: Plan | None) -> str:
     """The step that changes the rows of the table: the update, or what a plan does to them that starts none."""
     return "rerun" if plan is None else str(plan.contents.changing_step)
 
 
-def _step_notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime) -> dict[str, str]:
+def _step_notes(
+    recovery: Recovery, steps: Sequence[Step], plan: Plan | None, now: datetime
+) -> dict[str, str]:
     stop = early_stop(steps)
     return {
         "diagnose": words.format_clock(recovery.created_at, now, zone=False)[-8:],
@@ -180,7 +185,7 @@ def _strategy_note(chosen: Choices) -> str:
     )
 
 
-def _duration_note(step: Any | None) -> str:
+def _duration_note(step: Step | None) -> str:
     if step is None or step.state in ("pending", "skipped"):
         return ""
     if step.state == "done" and step.started_at and step.ended_at:
@@ -190,7 +195,7 @@ def _duration_note(step: Any | None) -> str:
     )
 
 
-def _seed_note(steps: Sequence[Any], plan: Any | None) -> str:
+def _seed_note(steps: Sequence[Step], plan: Plan | None) -> str:
     if plan is None:
         return ""
     if of_plan(steps, "seed", plan) is None:
@@ -198,14 +203,14 @@ def _seed_note(steps: Sequence[Any], plan: Any | None) -> str:
     return _duration_note(of_plan(steps, "seed", plan))
 
 
-def _patch_note(recovery: Any, plan: Any | None) -> str:
+def _patch_note(recovery: Recovery, plan: Plan | None) -> str:
     changed = plan.contents.patch if plan is not None else recovery.chosen.patch
     if changed is None:
         return ""
     return words.format_count(len(changed), "file") if changed else "no change"
 
 
-def _verify_note(recovery: Any) -> str:
+def _verify_note(recovery: Recovery) -> str:
     if recovery.state == "succeeded":
         return proven_with(recovery.proof) or "proven"
     if recovery.state == "unproven":

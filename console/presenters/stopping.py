@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from console.presenters import words
 from console.presenters.wizard import TroubleAnswer
 from recovery.contracts import codec
 from recovery.contracts.probes import read_evidence
 from recovery.contracts.results import StoppedResult
+from recovery.models import Flow, Hold, Step, Stream
 from recovery.pipelines.standstill import WORDS, StandstillProof
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class StopVerdict:
     kind: str
     title: str
     text: str
-    at: Any = None
+    at: words.StoredMoment = None
     #: which verdict this is, for `data-code` of the page
     code: str = ""
 
@@ -30,7 +31,7 @@ MAKE_SURE: Final = (StandstillProof.RUNNING_COMMAND_ALONE, StandstillProof.NO_SI
 """What leaves open whether a driver that hangs goes on later."""
 
 
-def stop_asks(flow: Any, flows: Sequence[Any], stream: Any | None = None) -> list[TroubleAnswer]:
+def stop_asks(flow: Flow, flows: Sequence[Flow], stream: Stream | None = None) -> list[TroubleAnswer]:
     """What runs, what could start it, what stops with it. `stream`: how a plain stream is stopped; None: a pipeline."""
     pipeline = flow.pipeline
     if stream is not None:
@@ -66,7 +67,7 @@ def stop_asks(flow: Any, flows: Sequence[Any], stream: Any | None = None) -> lis
     ]
 
 
-def _asks_of_stream(stream: Any, *, runs: bool) -> list[TroubleAnswer]:
+def _asks_of_stream(stream: Stream, *, runs: bool) -> list[TroubleAnswer]:
     """As `stop_asks`, of a program that no one but its owner starts and stops."""
     by_command = stream.has_stop_command
     return [
@@ -96,7 +97,7 @@ def _asks_of_stream(stream: Any, *, runs: bool) -> list[TroubleAnswer]:
 
 
 def stop_verdict(
-    step: Any | None, *, is_stream: bool = False, asked: "PersonAsked | None" = None
+    step: Step | None, *, is_stream: bool = False, asked: "PersonAsked | None" = None
 ) -> StopVerdict | None:
     """None before the act. `asked`: what a person is to do now."""
     if step is None:
@@ -154,7 +155,7 @@ class StopLogLine:
     warn: bool = False
 
 
-def log_lines(step: Any | None) -> list[StopLogLine]:
+def log_lines(step: Step | None) -> list[StopLogLine]:
     return [] if step is None else [StopLogLine(str(at), step.kind, str(text)) for at, text in step.log]
 
 
@@ -165,7 +166,7 @@ class EvidenceRow:
     small: str = ""
 
 
-def evidence_rows(step: Any) -> tuple[list[EvidenceRow], list[EvidenceRow]]:
+def evidence_rows(step: Step) -> tuple[list[EvidenceRow], list[EvidenceRow]]:
     """What a probe proved (either way) and what it could not."""
     proven, open_ = [], []
     for line in read_evidence(step.evidence):
@@ -190,7 +191,7 @@ HELD = {
 }
 
 
-def held_rows(holds: Sequence[Any]) -> list[EvidenceRow]:
+def held_rows(holds: Sequence[Hold]) -> list[EvidenceRow]:
     """What was paused for a recovery, and what became of them."""
     rows = []
     for hold in holds:
@@ -200,7 +201,7 @@ def held_rows(holds: Sequence[Any]) -> list[EvidenceRow]:
     return rows
 
 
-def job_rows(step: Any | None, holds: Sequence[Any], *, is_stream: bool = False) -> list[EvidenceRow]:
+def job_rows(step: Step | None, holds: Sequence[Hold], *, is_stream: bool = False) -> list[EvidenceRow]:
     """What would have started the pipeline again, as the stop found it; empty before the stop has ended."""
     done = step.result if step is not None and step.state == "done" else {}
     result = codec.read(StoppedResult, done)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from console.presenters import status, words
 from console.presenters.measured import say_measured
@@ -16,6 +16,7 @@ from recovery.contracts.forecast import Forecast
 from recovery.contracts.measured import JudgedCriterion, Measured, MeasuredRows
 from recovery.contracts.names import Strategy
 from recovery.contracts.value import DataRow
+from recovery.models import Plan, Recovery, Step
 from recovery.verification import words as proof
 from recovery.verification.below import uncompared
 from recovery.verification.criteria import COUNTS_EQUAL_FORECAST
@@ -33,7 +34,7 @@ class ProofVerdict:
 
 
 def proof_verdict(
-    recovery: Any,
+    recovery: Recovery,
     measured: Measured | None,
     accepted: Sequence[AcceptedRow] = (),
     forecast: Forecast | None = None,
@@ -97,7 +98,7 @@ def _off_forecast(forecast: Forecast | None, measured: Measured) -> list[str]:
     return [f"{a.word}: {a.forecast} forecast, {a.measured} measured." for a in costs]
 
 
-def proof_badge(recovery: Any) -> status.Badge:
+def proof_badge(recovery: Recovery) -> status.Badge:
     """The state of a recovery, with the rows that a proof accepted or the criteria that fail."""
     measured: Measured | None = recovery.proof
     wrong = len(measured.failed) if measured else 0
@@ -463,17 +464,19 @@ def _columns_of(row: DataRow) -> DataRow:
     return {**key, "times": row.get("times", 1)} if isinstance(key, Mapping) else row
 
 
-def _verbatim_text(value: Any) -> str:
+def _verbatim_text(value: object) -> str:
     """A value of a row as it is in the data: no separators, no words."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def list_times(recovery: Any, plan: Any | None, steps: Sequence[Any]) -> list[tuple[str, Any, str]]:
+def list_times(
+    recovery: Recovery, plan: Plan | None, steps: Sequence[Step]
+) -> list[tuple[str, words.StoredMoment, str]]:
     """From the failure to the proof."""
     rerun = next((s for s in steps if s.kind == "rerun" and s.state == "done"), None)
     of_plan = [s for s in steps if plan and s.plan_id == plan.pk and plan.contents.corrects_table]
     changed = next((s for s in of_plan if plan and s.kind == plan.contents.changing_step), None)
-    rows: list[tuple[str, Any, str]] = [
+    rows: list[tuple[str, words.StoredMoment, str]] = [
         ("Failed", failed_at(recovery), ""),
         ("Recovery opened", recovery.created_at, f"by {recovery.created_by}"),
         ("Plan sealed", plan.sealed_at if plan else None, f"by {plan.sealed_by}" if plan else ""),

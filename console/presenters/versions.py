@@ -3,12 +3,12 @@
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from console.presenters.unread import Panel
+from recovery.models import Recovery, Step
 
 
-def list_digest(*parts: Any) -> str:
+def list_digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
@@ -23,7 +23,7 @@ def of_unread(panel: Panel, now: datetime) -> str:
     return list_digest([*shown, panel.why, panel.code_seen_at], clock_tick(now, 15))
 
 
-def of_recovery(recovery: Any, steps: Iterable[Any], now: datetime, *, seconds: int = 5) -> str:
+def of_recovery(recovery: Recovery, steps: Iterable[Step], now: datetime, *, seconds: int = 5) -> str:
     """Of a recovery's page: its row, its steps with their logs, and a slow clock."""
     shown = [(s.pk, s.state, s.attempt, len(s.log), len(s.evidence), s.problem) for s in steps]
     row = (

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
@@ -52,7 +51,11 @@ def format_duration(seconds: float | None) -> str:
     return f"{whole} s"
 
 
-def parse_moment(value: Any) -> datetime | None:
+StoredMoment = datetime | str | float | None
+"""A moment as it is stored: a datetime, ISO text, or milliseconds since the epoch; None: none is known."""
+
+
+def parse_moment(value: StoredMoment) -> datetime | None:
     """A datetime from a datetime, ISO text or milliseconds since the epoch; None when it is none of these.
 
     A file may hold any number: one that is no date of a calendar is None too.
@@ -70,7 +73,7 @@ def parse_moment(value: Any) -> datetime | None:
     return moment.astimezone(UTC) if moment else None
 
 
-def format_clock(value: Any, now: datetime, *, zone: bool = True) -> str:
+def format_clock(value: StoredMoment, now: datetime, *, zone: bool = True) -> str:
     """`03:24:02 UTC` today, `20 Nov 2026, 03:24:02 UTC` on another day."""
     at = parse_moment(value)
     if at is None:
@@ -81,19 +84,19 @@ def format_clock(value: Any, now: datetime, *, zone: bool = True) -> str:
     return f"{text} UTC" if zone else text
 
 
-def format_date(value: Any) -> str:
+def format_date(value: StoredMoment) -> str:
     """`22 Dec 2026, 08:23 UTC`: a moment that is days away."""
     at = parse_moment(value)
     return f"{at.day} {at.strftime('%b %Y, %H:%M')} UTC" if at else "unknown"
 
 
-def format_exact(value: Any) -> str:
+def format_exact(value: StoredMoment) -> str:
     """`03:24:02.182`: time within a log, in UTC."""
     at = parse_moment(value)
     return at.strftime("%H:%M:%S.%f")[:-3] if at else "unknown"
 
 
-def format_ago(value: Any, now: datetime) -> str:
+def format_ago(value: StoredMoment, now: datetime) -> str:
     """`12 s ago`, `4 min ago`; `just now` under two seconds; `in 3 min` for what is to come."""
     at = parse_moment(value)
     if at is None:
