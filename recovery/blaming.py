@@ -1,15 +1,16 @@
 """Names the line of people's own code that a failure came from, out of the exceptions of an event. Pure.
 
 The Pipelines server says its failures with it, and the console reads those of any server with it. An exception is
-`{class_name, message, stack}` of `error.exceptions` (frames innermost first), or one that was read before, with `file`
-and `line` in place of the stack. Python's own traceback, which the service puts into the message, is read too.
+`{class_name, message, stack}` of `error.exceptions` (frames innermost first). Python's own traceback, which the service
+puts into the message, is read too.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from recovery.contracts.diagnosis import ChainedError
 from recovery.numbers import read_whole
 
 _FOREIGN: Final = re.compile(
@@ -40,14 +41,29 @@ class CodeFailure:
         return f"{what} in {self.file}" + (f", line {self.line}" if self.line else "")
 
 
-def find_code_failure(exceptions: Sequence[Mapping[str, Any]]) -> CodeFailure | None:
+def read_exception(exception: Mapping[str, object]) -> ChainedError:
+    """One of `error.exceptions` of an event, whatever it holds; `file` and `line` are those of people's code, by its
+    stack."""
+    stack = exception.get("stack")
+    frames = (frame for frame in (stack if isinstance(stack, list) else ()) if isinstance(frame, Mapping))
+    frame = next((f for f in frames if _is_peoples(str(f.get("file_name") or ""))), None)
+    place = {"file": str(frame["file_name"]), "line": _number(frame.get("line_number"))} if frame else {}
+    return ChainedError(
+        class_name=str(exception.get("class_name") or ""),
+        message=str(exception.get("message") or "").strip(),
+        **{key: str(value) for key, value in place.items() if value},
+    )
+
+
+def find_code_failure(chain: Sequence[ChainedError]) -> CodeFailure | None:
     """Of the outermost exception that was raised in people's code: Python shows that one last. None where none was."""
-    for exception in exceptions:
-        message = str(exception.get("message") or "").strip()
+    for error in chain:
+        message = error.message.strip()
         traced = [(f, n) for f, n in _TRACED.findall(message) if _is_peoples(f)]
-        place = _place(exception) or ((traced[-1][0], int(traced[-1][1])) if traced else None)
+        place = (error.file, _number(error.line)) if error.file else None
+        place = place or ((traced[-1][0], int(traced[-1][1])) if traced else None)
         if place:
-            kind, says = _raised(str(exception.get("class_name") or ""), message, traced=bool(traced))
+            kind, says = _raised(error.class_name, message, traced=bool(traced))
             return CodeFailure(kind, says, place[0].rstrip("/").rsplit("/", 1)[-1], place[1])
     return None
 
@@ -61,17 +77,6 @@ def first_sentence(message: str) -> str:
     cut = line.find(". ")
     line = (line[:cut] if cut > 0 else line).rstrip(". ")
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"
-
-
-def _place(exception: Mapping[str, Any]) -> tuple[str, int | None] | None:
-    if exception.get("file"):
-        return str(exception["file"]), _number(exception.get("line"))
-    stack = exception.get("stack")
-    for frame in stack if isinstance(stack, list) else ():
-        name = str(frame.get("file_name") or "") if isinstance(frame, Mapping) else ""
-        if _is_peoples(name):
-            return name, _number(frame.get("line_number"))
-    return None
 
 
 def _is_peoples(file: str) -> bool:
@@ -88,5 +93,5 @@ def _raised(class_name: str, message: str, *, traced: bool) -> tuple[str, str]:
     return kind, says
 
 
-def _number(value: Any) -> int | None:
+def _number(value: object) -> int | None:
     return read_whole(value) or None

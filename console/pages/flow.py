@@ -156,7 +156,7 @@ def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse
         **looked,
         "dots": status.update_dots(flow.history),
         "graph": _draw_graph(flow, frame["outside"]),
-        "causes": flows.list_causes(flow.error),
+        "causes": flows.list_causes(flow.causes),
         "jobs_below": jobs_of_page(flow, [flow.dataset, *(row.flow.dataset for row in frame["below"])]),
         "refresh": below.refresh_offer(flow, frame["below_behind"], timezone.now()),
         **_counted_context(flow, by),

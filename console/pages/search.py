@@ -36,7 +36,7 @@ def show_results(request: PageRequest, by: Actor) -> HttpResponse:
         "found": results,
         "most": MOST,
         "flows": [(f, flow_badge(f, doubts.get(f.pk))) for f in results.flows],
-        "errors": [(f, flow_badge(f, doubts.get(f.pk)), first_sentence(f.error)) for f in results.errors],
+        "errors": [(f, flow_badge(f, doubts.get(f.pk)), first_sentence(f.causes)) for f in results.errors],
         "recoveries": [(f, verifying.proof_badge(f.recovery), WHY[f.by]) for f in results.recoveries],
         "pipelines": [(p, badge_of(p), say_pipeline(p)) for p in results.pipelines],
     }

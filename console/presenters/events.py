@@ -7,6 +7,7 @@ from typing import Any, Final
 from console.presenters import status
 from console.presenters.flow import Cause, list_causes
 from console.presenters.words import shorten_hash
+from recovery.pipelines.events import causes
 
 LEVELS: Final = (("", "All"), ("ERROR", "Errors"), ("WARN", "Warnings"))
 
@@ -58,7 +59,7 @@ def of_flow(events: Iterable[Mapping[str, Any]], flow_name: str) -> list[EventRo
 
 
 def _event_row(event: Mapping[str, Any], origin: Mapping[str, Any]) -> EventRow:
-    error = (event.get("error") or {}).get("exceptions") or []
+    errors = causes(event)
     level = str(event.get("level") or "INFO")
     return EventRow(
         id=str(event.get("id") or ""),
@@ -68,8 +69,8 @@ def _event_row(event: Mapping[str, Any], origin: Mapping[str, Any]) -> EventRow:
         type=str(event.get("event_type") or ""),
         update=str(origin.get("update_id") or ""),
         says=str(event.get("message") or ""),
-        causes=list_causes(error),
-        raw="\n\nCaused by: ".join(str(e.get("message", "")) for e in error),
+        causes=list_causes(errors),
+        raw="\n\nCaused by: ".join(error.message for error in errors),
     )
 
 

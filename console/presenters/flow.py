@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from django.urls import reverse
 
@@ -11,7 +11,7 @@ from console.presenters import below, dag, status, words
 from console.presenters.doubting import doubt_badge, flow_badge
 from console.presenters.inventory import first_sentence, waiting_elsewhere
 from console.presenters.unread import Panel
-from recovery.contracts.diagnosis import Diagnosis
+from recovery.contracts.diagnosis import ChainedError, Diagnosis
 from recovery.contracts.facts import GatheredFacts
 from recovery.diagnosis.judgement import title_by_error
 from recovery.models import Flow, Recovery
@@ -91,7 +91,7 @@ def flow_sentence(
     if flow.state == "failed":
         why = diagnosis or Diagnosis()
         says = why.says or "The error was not recognised; it is below as it came."
-        return why.title or first_sentence(flow.error), f"{says} {say_damage(why)}".strip()
+        return why.title or first_sentence(flow.causes), f"{says} {say_damage(why)}".strip()
     if says := below.explain_behind(flow):
         what, state = written_name(flow), status.state_badge(status.FLOW, flow.state).word.lower()
         return f"This {what} is {state}.", says
@@ -102,7 +102,7 @@ def flow_sentence(
     if late and flow.state == "ok":
         return below.describe_below(list(late))
     if flow.state == "unknown" and flow.condition:
-        says = title_by_error(flow.error, flow.condition)
+        says = title_by_error(flow.causes, flow.condition)
         damage = say_damage(diagnosis) if diagnosis else ""
         return "The state of this flow is not known.", f"{says} {damage}".strip()
     if flow.state == "unknown" and unwatched:
@@ -293,13 +293,13 @@ class Cause:
     tags: tuple[str, ...]
 
 
-def list_causes(error: Sequence[Mapping[str, Any]]) -> list[Cause]:
+def list_causes(chain: Sequence[ChainedError]) -> list[Cause]:
     """The chain from the outside in; the last one is the root."""
     causes = []
-    for number, cause in enumerate(error):
-        root = number == len(error) - 1
-        name = words.last_part(str(cause.get("class_name", ""))) or "Error"
-        causes.append(Cause(name, first_sentence([dict(cause)]), root, ("Innermost",) if root else ()))
+    for number, error in enumerate(chain):
+        root = number == len(chain) - 1
+        name = words.last_part(error.class_name) or "Error"
+        causes.append(Cause(name, first_sentence([error]), root, ("Innermost",) if root else ()))
     return causes
 
 

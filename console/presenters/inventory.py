@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from console.presenters import below, pipelines, status, unread
 from console.presenters.doubting import doubt_badge
+from recovery.contracts.diagnosis import ChainedError
 from recovery.contracts.positions import PositionChange
 from recovery.models import FlowInput, Listed
 from recovery.pipelines.downstream import BehindReason, BehindState
@@ -231,9 +232,9 @@ def _say_wrong(listed: Listed, recovery: OpenRecovery | None) -> str:
     return (recovery.title if recovery else "") or listed.says
 
 
-def first_sentence(error: list[dict[str, Any]]) -> str:
+def first_sentence(causes: Sequence[ChainedError]) -> str:
     """Of people's code exception, file and line; else the innermost cause's first sentence without its class."""
-    says = say_causes(error)
+    says = say_causes(causes)
     return says if says.endswith("…") else f"{says}."
 
 

@@ -55,24 +55,42 @@ class StatefulOperators(Value):
     """Those of the code; None: not known."""
 
 
-class ErrorCause(Value):
-    """One exception of the chain."""
+class ChainedError(Value):
+    """One exception of a chain of causes, as a flow's row, an update and a failure hold it, outermost first."""
 
-    class_name: str
+    class_name: str = ""
     """Its class; "" where only a text was given."""
-    message: str
-    """Its message, cut where it is very long."""
+    message: str = ""
+    """Its message; in a diagnosis cut where it is very long."""
     file: str | None = None
     """The file of people's code that raised it. Not stored where none did."""
     line: str | None = None
     """The line in it. Not stored where none did."""
-    condition: str = ""
-    """Spark's error condition in it, or our name of its text; "": none."""
 
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         stored: dict[str, Any] = handler(self)
         return {k: v for k, v in stored.items() if v is not None}
+
+
+def read_chain(stored: object) -> tuple[ChainedError, ...]:
+    """The chain as a row of this or an older release holds it, outermost first; what is no exception is left out."""
+    return tuple(
+        ChainedError(
+            class_name=str(error.get("class_name") or ""),
+            message=str(error.get("message") or ""),
+            **{key: str(error[key]) for key in ("file", "line") if error.get(key)},
+        )
+        for error in (stored if isinstance(stored, list | tuple) else ())
+        if isinstance(error, Mapping)
+    )
+
+
+class ErrorCause(ChainedError):
+    """One exception of a chain that was diagnosed."""
+
+    condition: str = ""
+    """Spark's error condition in it, or our name of its text; "": none."""
 
 
 class Diagnosis(Value):

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from recovery.blaming import find_code_failure
+from recovery.contracts.diagnosis import ChainedError
 from recovery.diagnosis import parsing
 
 MOST_CHARACTERS: Final = 8 << 20
@@ -72,8 +73,8 @@ FRAMEWORK: Final = ("pyspark.", "py4j.")
 class FailureText:
     """The last failure of a text."""
 
-    #: as `parsing.chain_of` takes them, outermost first
-    causes: tuple[dict[str, str], ...] = ()
+    #: outermost first
+    causes: tuple[ChainedError, ...] = ()
     #: of the query that it names, as `run_id` is; "": none
     query_id: str = ""
     run_id: str = ""
@@ -94,8 +95,8 @@ class _Throwable:
     class_name: str
     lines: list[str]
 
-    def as_cause(self) -> dict[str, str]:
-        return {"class_name": self.class_name, "message": "\n".join(self.lines).strip()}
+    def as_error(self) -> ChainedError:
+        return ChainedError(class_name=self.class_name, message="\n".join(self.lines).strip())
 
 
 @dataclass
@@ -118,8 +119,8 @@ class _Block:
     skips: bool = False
 
     @property
-    def causes(self) -> list[dict[str, str]]:
-        return [t.as_cause() for t in self.throwables]
+    def causes(self) -> list[ChainedError]:
+        return [t.as_error() for t in self.throwables]
 
     @property
     def is_known(self) -> bool:
@@ -170,7 +171,7 @@ def _choose_block(blocks: Sequence[_Block]) -> _Block | None:
     return None
 
 
-def _join_causes(chosen: _Block, blocks: Sequence[_Block]) -> list[dict[str, str]]:
+def _join_causes(chosen: _Block, blocks: Sequence[_Block]) -> list[ChainedError]:
     """Its causes; where the table knows none of them, those that the same run logged before it as well."""
     causes = chosen.causes
     if chosen.is_known or not chosen.is_streaming:
@@ -316,8 +317,7 @@ def _without_exception(lines: Sequence[str], *, is_cut: bool) -> FailureText:
         return FailureText(is_cut=is_cut)
     ids = _IDS.search(whole)
     query, run = (ids[1], ids[2]) if ids else ("", "")
-    cause = {"class_name": "", "message": whole.strip()}
-    return FailureText((cause,), query, run, is_spark=is_spark, is_cut=is_cut)
+    return FailureText((ChainedError(message=whole.strip()),), query, run, is_spark=is_spark, is_cut=is_cut)
 
 
 def _is_known(text: str) -> bool:

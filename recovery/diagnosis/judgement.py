@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from recovery.blaming import find_code_failure, first_sentence
 from recovery.checkpoints.repair import UnrepairedDamage
@@ -12,6 +12,7 @@ from recovery.contracts.diagnosis import (
     FAMILY_UNKNOWN,
     RESET_UNKNOWN,
     Advice,
+    ChainedError,
     Diagnosis,
     ErrorCause,
     StatefulOperators,
@@ -21,7 +22,7 @@ from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis import platforms, table
 from recovery.diagnosis.advice import asks_meant
-from recovery.diagnosis.parsing import ErrorCondition, chain_of, innermost_condition, parse_conditions
+from recovery.diagnosis.parsing import Chain, ErrorCondition, cut_chain, innermost_condition, parse_conditions
 from recovery.diagnosis.platforms import PlatformSupport
 from recovery.diagnosis.row import KEEP, ErrorRow
 from recovery.diagnosis.table_logs import OFFSET_FILE
@@ -54,7 +55,7 @@ class FailureEvidence:
     operators: ops.Operators
     old_text: str = ""
     new_text: str = ""
-    chain: Sequence[Mapping[str, str]] = ()
+    chain: Sequence[ChainedError] = ()
     of_flow: bool = True
     #: of a plain program, which has no pipeline around it
     program: bool = False
@@ -73,7 +74,7 @@ class FailureEvidence:
 
 def diagnose_failure(
     *,
-    causes: Sequence[Mapping[str, Any]] | str | None,
+    causes: Chain,
     report: CheckpointReport | None = None,
     old_text: str = "",
     new_text: str = "",
@@ -96,13 +97,13 @@ def diagnose_failure(
     report of the checkpoint, in a sentence.
     """
     place = where or PlatformSupport()
-    chain = chain_of(causes)
+    chain = cut_chain(causes)
     conditions = [] if condition == NO_FAILURE else parse_conditions(chain, pipelines=not place.program)
     reason = innermost_condition(conditions)
     row = reason.row if reason else table.row_of_condition(condition) if condition else None
     if reason is not None and reason.name == "PATH_NOT_FOUND" and not _is_of_batch(chain):
         row = table.row_of_condition(PATH_OF_CODE)
-    text = "\n".join(c["message"] for c in chain)
+    text = "\n".join(c.message for c in chain)
     evidence = FailureEvidence(
         row,
         text,
@@ -128,10 +129,10 @@ def diagnose_failure(
     )
 
 
-def _is_of_batch(chain: Sequence[Mapping[str, str]]) -> bool:
+def _is_of_batch(chain: Sequence[ChainedError]) -> bool:
     """Did a query that had begun meet this error?"""
     return any(
-        cause["class_name"].endswith("StreamingQueryException") or "STREAM_FAILED" in cause["message"]
+        cause.class_name.endswith("StreamingQueryException") or "STREAM_FAILED" in cause.message
         for cause in chain
     )
 
@@ -159,13 +160,20 @@ def _conclude_diagnosis(
         storage=storage,
         operators=StatefulOperators(checkpoint=operators.checkpoint or (), code=operators.code),
         causes=tuple(
-            ErrorCause(**c, condition=_condition_at(conditions, at)) for at, c in enumerate(evidence.chain)
+            ErrorCause(
+                class_name=error.class_name,
+                message=error.message,
+                file=error.file,
+                line=error.line,
+                condition=_condition_at(conditions, at),
+            )
+            for at, error in enumerate(evidence.chain)
         ),
         attempts=_count_attempts(evidence.text),
     )
 
 
-def title_by_error(causes: Sequence[Mapping[str, Any]] | str | None, condition: str = "") -> str:
+def title_by_error(causes: Chain, condition: str = "") -> str:
     """What is wrong, by the error alone; "" where the table does not know it, or only the checkpoint can tell which of
     two things it means. `condition` as in `diagnose`."""
     reason = innermost_condition(parse_conditions(causes))
@@ -194,7 +202,7 @@ def _read_operators(text: str, report: CheckpointReport | None) -> ops.Operators
     return ops.Operators(checkpoint=stored, code=said.code)
 
 
-def _judge_evidence(evidence: FailureEvidence, chain: Sequence[Mapping[str, str]]) -> Judgement:
+def _judge_evidence(evidence: FailureEvidence, chain: Sequence[ChainedError]) -> Judgement:
     row = evidence.row
     if row is None:
         judged = _judge_unknown(chain, evidence)
@@ -213,7 +221,7 @@ def _judge_no_failure(evidence: FailureEvidence) -> Judgement:
     """Of a text in which no failure of Spark is recognised: nothing is guessed; a checkpoint's own damage is said."""
     judged = Judgement("The text holds no failure of Spark that is recognised.", "not known", 1, [], [])
     if evidence.chain:
-        kind = evidence.chain[-1]["class_name"].rsplit(".", 1)[-1]
+        kind = evidence.chain[-1].class_name.rsplit(".", 1)[-1]
         says = _error_sentence(evidence.chain)
         named = says if not kind or says.startswith(kind) else f"{kind}: {says}"
         judged.says.append(f"What it ends in is not known to be Spark's: {named}")
@@ -221,7 +229,7 @@ def _judge_no_failure(evidence: FailureEvidence) -> Judgement:
     return judged
 
 
-def _judge_unknown(chain: Sequence[Mapping[str, str]], evidence: FailureEvidence) -> Judgement:
+def _judge_unknown(chain: Sequence[ChainedError], evidence: FailureEvidence) -> Judgement:
     if not chain:
         return Judgement(
             title="No error is recorded for this flow.",
@@ -480,10 +488,10 @@ def _quote_the_error(judged: Judgement, evidence: FailureEvidence) -> None:
         judged.says.append(says)
 
 
-def _error_sentence(chain: Sequence[Mapping[str, str]]) -> str:
+def _error_sentence(chain: Sequence[ChainedError]) -> str:
     """A failure of people's code by exception, file and line, any other by its innermost cause's first sentence."""
     code = find_code_failure(chain)
-    says = code.sentence if code else first_sentence(chain[-1]["message"]) if chain else ""
+    says = code.sentence if code else first_sentence(chain[-1].message) if chain else ""
     return says and f"{says}."
 
 

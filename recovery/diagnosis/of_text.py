@@ -109,7 +109,7 @@ def _condition_name(failure: FailureText) -> str:
     """What the text is called where Spark's own conditions and the table do not name it; "": an unknown failure."""
     reason = parsing.innermost_condition(parsing.parse_conditions(failure.causes, pipelines=False))
     if reason is not None and reason.row is not None:
-        is_named = any(f"[{reason.name}]" in cause["message"] for cause in failure.causes)
+        is_named = any(f"[{reason.name}]" in cause.message for cause in failure.causes)
         is_sure = is_named or failure.is_spark or reason.row.code not in COMMON_WORDS
         return "" if is_sure else NO_FAILURE
     if not failure.is_spark:

@@ -6,10 +6,11 @@ The input is from outside: it may be huge, empty or hostile, so it is cut before
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from recovery.contracts.diagnosis import ChainedError
 from recovery.diagnosis import table
 from recovery.diagnosis.row import ErrorRow
 from recovery.diagnosis.table_pipelines import FAMILY as PIPELINES
@@ -21,6 +22,9 @@ LEVELS: Final = frozenset({"ERROR", "WARN", "INFO", "DEBUG", "TRACE", "FATAL"})
 MOST_CAUSES: Final = 40
 MOST_TEXT: Final = 12_000
 
+Chain = Sequence[ChainedError] | str | None
+"""What is searched: a chain of causes, outermost first, or a text alone."""
+
 
 @dataclass(frozen=True)
 class ErrorCondition:
@@ -31,24 +35,22 @@ class ErrorCondition:
     row: ErrorRow | None
 
 
-def chain_of(causes: Sequence[Mapping[str, Any]] | str | None) -> list[dict[str, str]]:
-    """The chain as `{class_name, message}`, of people's code `file` and `line` too, outermost first, cut to a size that
-    is quick to search.
+def cut_chain(causes: Chain) -> list[ChainedError]:
+    """The chain, outermost first, cut to a size that is quick to search.
 
     Of a long chain both ends are kept, of a long message as well: the reason is at one of them.
     """
-    if isinstance(causes, str):
-        causes = [{"class_name": "", "message": causes}]
-    chain = [c for c in causes or () if isinstance(c, Mapping)]
+    chain = [ChainedError(message=causes)] if isinstance(causes, str) else list(causes or ())
     if len(chain) > MOST_CAUSES:
         chain = [*chain[: MOST_CAUSES // 2], *chain[-MOST_CAUSES // 2 :]]
     return [
-        {
-            "class_name": _cut_middle(str(c.get("class_name") or ""), 500),
-            "message": _cut_middle(str(c.get("message") or "")),
-            **{k: str(c[k])[:400] for k in ("file", "line") if c.get(k)},
-        }
-        for c in chain
+        ChainedError(
+            class_name=_cut_middle(error.class_name, 500),
+            message=_cut_middle(error.message),
+            file=error.file and error.file[:400],
+            line=error.line and error.line[:400],
+        )
+        for error in chain
     ]
 
 
@@ -56,15 +58,13 @@ def _cut_middle(text: str, most: int = MOST_TEXT) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"
 
 
-def parse_conditions(
-    causes: Sequence[Mapping[str, Any]] | str | None, *, pipelines: bool = True
-) -> list[ErrorCondition]:
+def parse_conditions(causes: Chain, *, pipelines: bool = True) -> list[ErrorCondition]:
     """Conditions of a chain, outermost first, wrappers left out; the last one is the innermost.
 
     Texts count only where no cause carries a condition that the table knows. `pipelines`: whether the words of a
     pipeline's failures may be meant, which are common words in the log of any other program.
     """
-    chain = chain_of(causes)
+    chain = cut_chain(causes)
     conditions = [
         ErrorCondition(name, at, table.row_of_condition(name))
         for at, cause in enumerate(chain)
@@ -87,26 +87,20 @@ def innermost_condition(conditions: Iterable[ErrorCondition]) -> ErrorCondition 
     return chosen[-1] if chosen else None
 
 
-def condition_of(causes: Sequence[Mapping[str, Any]] | str | None) -> str:
+def condition_of(causes: Chain) -> str:
     """The name of the reason, or "" when none is to be found."""
     condition = innermost_condition(parse_conditions(causes))
     return condition.name if condition else ""
 
 
-def _condition_tokens(cause: Mapping[str, str]) -> list[str]:
+def _condition_tokens(cause: ChainedError) -> list[str]:
     return [
-        t
-        for t in TOKEN.findall(cause["message"])
-        if t not in LEVELS and ("_" in t or table.row_of_condition(t))
+        t for t in TOKEN.findall(cause.message) if t not in LEVELS and ("_" in t or table.row_of_condition(t))
     ]
 
 
-def _match_texts(at: int, cause: Mapping[str, str], *, pipelines: bool) -> list[ErrorCondition]:
-    lowered = (
-        f"{cause['class_name']}: {cause['message']}".lower()
-        if cause["class_name"]
-        else cause["message"].lower()
-    )
+def _match_texts(at: int, cause: ChainedError, *, pipelines: bool) -> list[ErrorCondition]:
+    lowered = f"{cause.class_name}: {cause.message}".lower() if cause.class_name else cause.message.lower()
     may_be = pipelines or "sql.pipelines." in lowered
     row = next((row for row in table.rows_of_message(lowered) if may_be or row.family != PIPELINES), None)
     return [ErrorCondition(row.code, at, row)] if row else []

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from django.db import models
 
+from recovery.contracts.diagnosis import ChainedError, read_chain
 from recovery.models.listed import ListedQuerySet, OnLists
 from recovery.models.workspace import Workspace
 
@@ -127,3 +128,8 @@ class Flow(OnLists):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def causes(self) -> tuple[ChainedError, ...]:
+        """Why it fails, outermost first; `error` is how it is stored."""
+        return read_chain(self.error)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from recovery.blaming import find_code_failure
+from recovery.blaming import find_code_failure, read_exception
+from recovery.contracts.diagnosis import ChainedError
 from recovery.numbers import read_whole
 
 NO_FLOW: Final = "pipelines.flowTimeMetrics.missingFlowName"
@@ -64,7 +65,7 @@ class FlowStatus:
     name: str
     status: str
     at: datetime | None
-    causes: tuple[dict[str, str], ...] = ()
+    causes: tuple[ChainedError, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -218,25 +219,24 @@ def any_flow_began(events: Iterable[Mapping[str, Any]]) -> bool:
     )
 
 
-def causes(event: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
-    """`{class_name, message}` of an event's error, outermost first; messages are never empty.
-
-    One that people's code raised has the `file` and the `line` of it too (recovery/blaming.py)."""
+def causes(event: Mapping[str, Any]) -> tuple[ChainedError, ...]:
+    """Of an event's error, outermost first; messages are never empty. One that people's code raised has the file and
+    the line of it (recovery/blaming.py)."""
     exceptions = as_object(event.get("error")).get("exceptions")
     if not isinstance(exceptions, list):
         return ()
-    chain = []
-    for exception in exceptions:
-        said = as_object(exception)
-        class_name, message = str(said.get("class_name") or ""), str(said.get("message") or "").strip()
-        if class_name or message:
-            chain.append({"class_name": class_name, "message": message or class_name, **_place(said)})
-    return tuple(chain)
+    read = [read_exception(as_object(exception)) for exception in exceptions]
+    return tuple(_place_in_code(error) for error in read if error.class_name or error.message)
 
 
-def _place(exception: Mapping[str, Any]) -> dict[str, str]:
-    code = find_code_failure([exception])
-    return {"file": code.file, "line": str(code.line or "")} if code else {}
+def _place_in_code(error: ChainedError) -> ChainedError:
+    code = find_code_failure([error])
+    return ChainedError(
+        class_name=error.class_name,
+        message=error.message or error.class_name,
+        file=code.file if code else None,
+        line=str(code.line or "") if code else None,
+    )
 
 
 CUT: Final = "UpdateCutOff"
@@ -254,7 +254,7 @@ QUERY_NOT_BEGUN: Final = "QueryNotBegun"
 def was_unseen(events: Iterable[Mapping[str, Any]]) -> bool:
     """Did an update fail because nothing shows that it began?"""
     return any(
-        cause["class_name"] == NOTHING_BEGAN
+        cause.class_name == NOTHING_BEGAN
         for event in events
         if event.get("event_type") == "flow_progress"
         for cause in causes(event)
@@ -264,14 +264,14 @@ def was_unseen(events: Iterable[Mapping[str, Any]]) -> bool:
 def was_cut(events: Iterable[Mapping[str, Any]]) -> bool:
     """Did an update fail because what it ran on ended, by its own events? False where they do not say."""
     return any(
-        cause["class_name"] == CUT
+        cause.class_name == CUT
         for event in events
         if event.get("event_type") == "update_progress"
         for cause in causes(event)
     )
 
 
-def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> list[dict[str, str]]:
+def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> list[ChainedError]:
     """Why an update failed: the causes of the flow's failure, else of any flow's, else the update's own.
 
     Outermost first, so the last one is the reason; empty when the events do not say. A flow that was

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from recovery.contracts import codec
 from recovery.contracts.updates import FlowInUpdate, FlowOutcome
 from recovery.models import Flow
 from recovery.pipelines import events as log
@@ -66,7 +67,7 @@ class FailureMemory:
             "failing_since": self.since,
             "failed_update": failure.update_id[:80] if failure else "",
             "condition": failure.condition[:200] if failure else "",
-            "error": list(failure.causes) if failure else [],
+            "error": [codec.to_json(error) for error in failure.causes] if failure else [],
         }
 
 
@@ -87,7 +88,7 @@ def memory_of(flow: Flow | None, updates: Sequence[Mapping[str, Any]] = ()) -> F
         FailurePhase.FLOW,
         flow=flow.name,
         condition=flow.condition,
-        causes=tuple(flow.error),
+        causes=flow.causes,
     )
     update = next((u for u in updates if u.get("update_id") == flow.failed_update), {})
     whole = (

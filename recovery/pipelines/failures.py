@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from recovery.blaming import find_code_failure, first_sentence
+from recovery.contracts import codec
+from recovery.contracts.diagnosis import ChainedError, read_chain
 from recovery.diagnosis import condition_of
 from recovery.diagnosis.judgement import title_by_error
 from recovery.pipelines import events as log
@@ -52,7 +54,7 @@ class UpdateFailure:
     flow: str = ""
     condition: str = ""
     cancelled_by: str = ""
-    causes: tuple[dict[str, str], ...] = ()
+    causes: tuple[ChainedError, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -64,7 +66,7 @@ class UpdateFailure:
         return self.condition == PipelineFault.CANCELLED
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "causes": list(self.causes)}
+        return {**asdict(self), "causes": [codec.to_json(error) for error in self.causes]}
 
 
 def failure_from(stored: Any) -> UpdateFailure | None:
@@ -72,10 +74,10 @@ def failure_from(stored: Any) -> UpdateFailure | None:
     if not isinstance(stored, Mapping) or not stored.get("update_id"):
         return None
     known = {f.name: stored[f.name] for f in fields(UpdateFailure) if f.name in stored}
-    return UpdateFailure(**{**known, "causes": tuple(stored.get("causes") or ())})
+    return UpdateFailure(**{**known, "causes": read_chain(stored.get("causes"))})
 
 
-def name_condition(causes: Sequence[Mapping[str, Any]]) -> str:
+def name_condition(causes: Sequence[ChainedError]) -> str:
     """Spark's condition, else a code of the diagnosis table, else whether people's own code raised it."""
     if condition := condition_of(causes):
         return condition
@@ -106,7 +108,7 @@ def failure_in(update: Mapping[str, Any]) -> UpdateFailure | None:
     """Of an update as the pipeline's row keeps it; one that was kept before failures were is read from its error."""
     if "failure" in update:
         return failure_from(update["failure"])
-    update_id, causes = str(update.get("update_id") or ""), tuple(update.get("error") or ())
+    update_id, causes = str(update.get("update_id") or ""), read_chain(update.get("error"))
     if update.get("state") == "CANCELED":
         return UpdateFailure(update_id, FailurePhase.BESIDE, condition=PipelineFault.CANCELLED)
     if update.get("state") != "FAILED" or "flows" not in update:
@@ -194,15 +196,15 @@ def say_failure(failure: UpdateFailure | None, run_noun: str = "update") -> str:
     return f"{_end_sentence(say_causes(failure.causes))}{before}"
 
 
-def say_causes(causes: Sequence[Mapping[str, Any]]) -> str:
+def say_causes(causes: Sequence[ChainedError]) -> str:
     """The failure of people's code, else the first sentence of the innermost cause, without a full stop."""
     if code := find_code_failure(causes):
         return code.sentence
-    says = first_sentence(str(causes[-1].get("message") or "")) if causes else ""
+    says = first_sentence(causes[-1].message) if causes else ""
     return says or "It failed; the error was not recorded"
 
 
-def say_error(causes: Sequence[Mapping[str, Any]], condition: str = "") -> str:
+def say_error(causes: Sequence[ChainedError], condition: str = "") -> str:
     """What is wrong by an error alone, as a sentence: as the table of diagnosis calls it, else as the error does."""
     if title := title_by_error(causes, condition):
         return title

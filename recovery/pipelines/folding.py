@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recovery.contracts import codec
+from recovery.contracts.diagnosis import ChainedError
 from recovery.contracts.updates import FileBatches, FlowInUpdate, FlowOutcome, QueryBatches
 from recovery.pipelines import events as log
 from recovery.pipelines import failing, losses, requeried
@@ -41,7 +42,7 @@ class FoldedUpdate:
     definitions: Mapping[str, log.Definition] = field(default_factory=dict)
     statuses: Mapping[str, log.FlowStatus] = field(default_factory=dict)
     progress: Mapping[str, log.FlowProgress] = field(default_factory=dict)
-    causes: Sequence[Mapping[str, str]] = ()
+    causes: Sequence[ChainedError] = ()
     settled: bool = True
     emptied: Mapping[str, datetime | None] = field(default_factory=dict)  # datasets, at set-up
     wrote: frozenset[str] = frozenset()  # flows of which a batch read something
@@ -125,7 +126,7 @@ def remembered(reading: FoldedUpdate, *, continuous: bool = False) -> dict[str, 
             flows = {n: replace(flow, went_on=n in reading.wrote) for n, flow in flows.items()}
         kept["flows"] = {n: flow.as_json() for n, flow in (flows | _views(reading, state)).items()}
         kept["emptied"] = {name: at.isoformat() if at else "" for name, at in reading.emptied.items()}
-        kept["error"] = list(reading.causes)
+        kept["error"] = [codec.to_json(error) for error in reading.causes]
         kept["failure"] = reading.failure.as_json() if reading.failure else None
         kept["ended_at"] = reading.end.at.isoformat() if reading.end and reading.end.at else ""
     return kept
@@ -280,7 +281,7 @@ def _read_progress(progress: log.FlowProgress | None) -> FlowValues:
     }
 
 
-def name_flow_condition(causes: Sequence[Mapping[str, str]]) -> str:
+def name_flow_condition(causes: Sequence[ChainedError]) -> str:
     """As `name_condition`, but "" where neither Spark nor the code says anything of its own."""
     condition = name_condition(causes)
     return "" if condition == PipelineFault.FAILED else condition

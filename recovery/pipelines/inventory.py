@@ -369,7 +369,7 @@ def _with_flows(judged: PipelineHealth, pipeline: Pipeline) -> PipelineHealth:
     newest = memory_of(failing).newest
     failure = newest.failure if newest else UpdateFailure(
         failing.failed_update, FailurePhase.FLOW, flow=failing.name, condition=failing.condition,
-        causes=tuple(failing.error),
+        causes=failing.causes,
     )  # fmt: skip
     since = _first(judged.failing_since, failing.failing_since)
     if judged.state is PipelineState.OK:

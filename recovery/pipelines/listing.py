@@ -5,7 +5,7 @@ pipeline are derived again within the same transaction. The poller derives them 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
@@ -150,8 +150,8 @@ def _row_of_flow(pipeline: Pipeline, flow: Flow, sources: Sequence[FlowInput], n
     unread = retention.of(flow, sources, now)
     risks = [at for row in sources if (at := retention.at_risk_from(row, flow.state)) is not None]
     wrong = flow.state == "failed" or (flow.state == "unknown" and flow.condition)
-    says = say_error(flow.error, flow.condition) if wrong else ""
-    messages = [str(cause.get("message", "")) for cause in flow.error if isinstance(cause, Mapping)]
+    says = say_error(flow.causes, flow.condition) if wrong else ""
+    messages = [error.message for error in flow.causes]
     places = [row.place for row in sources]
     return Listed(
         pipeline=pipeline,

@@ -18,7 +18,7 @@ from typing import Any
 from django.db import InternalError, OperationalError, connections, transaction
 
 from recovery import errors, trace, variables
-from recovery.blaming import find_code_failure
+from recovery.blaming import find_code_failure, read_exception
 from recovery.foreign import ForeignFolder
 from recovery.server import events, only_databricks, out_of_sight
 from recovery.server.confinement import Confinement
@@ -552,7 +552,7 @@ def runner_links(raw: dict[str, Any]) -> list[dict[str, Any]]:
 
 def say_failure(exceptions: list[dict[str, Any]]) -> str:
     """What the runner died of: of people's code its exception, file and line, else the first line of the message."""
-    if code := find_code_failure(exceptions):
+    if code := find_code_failure([read_exception(exception) for exception in exceptions]):
         return code.sentence
     text = exceptions[0]["message"].strip() if exceptions else ""
     return text.splitlines()[0] if text else "The runner failed without a message."

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from recovery.contracts import codec
+from recovery.contracts.diagnosis import ChainedError
 from recovery.diagnosis.failure_text import read_failure
 from recovery.eventlogs.seen import EarlyEnd, SeenRun
 from recovery.eventlogs.times import moment_of, read_ms
@@ -141,7 +143,7 @@ def events_of(
     if told.state not in STATUSES or told.state == "RUNNING":
         return found
     end, last = told.ended_ms or told.created_ms, len(found) + 1
-    causes = _list_causes(told)
+    causes = [codec.to_json(error) for error in _list_causes(told)]
     status = {"status": STATUSES[told.state]}
     failed = {"error": {"exceptions": causes}} if told.state == "FAILED" else {}
     ended, level = ENDED[told.state], "ERROR" if failed else "INFO"
@@ -194,14 +196,14 @@ def _batch_message(progress: Mapping[str, object]) -> str:
     return f"Batch {progress.get('batchId')} is committed{read}."
 
 
-def _list_causes(told: StreamUpdate) -> list[dict[str, str]]:
+def _list_causes(told: StreamUpdate) -> list[ChainedError]:
     """The exception's chain, outermost first."""
     failure = told.failure
     if told.failure_class:
-        return [{"class_name": told.failure_class, "message": failure}]
+        return [ChainedError(class_name=told.failure_class, message=failure)]
     if not failure:
-        return [{"class_name": "", "message": "The stream ended, and it is not known why."}]
-    return list(read_failure(failure).causes) or [{"class_name": "", "message": failure[:12_000]}]
+        return [ChainedError(message="The stream ended, and it is not known why.")]
+    return list(read_failure(failure).causes) or [ChainedError(message=failure[:12_000])]
 
 
 def newest_first(told: Iterable[StreamUpdate]) -> tuple[StreamUpdate, ...]:

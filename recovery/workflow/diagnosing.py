@@ -27,7 +27,7 @@ def diagnose_flow(flow: Flow) -> Diagnosis:
     old, new = _code(flow)
     report = _report(flow)
     return diagnose_failure(
-        causes=flow.error,
+        causes=flow.causes,
         report=report,
         unrepaired=_find_unrepaired(flow, report),
         old_text=old,

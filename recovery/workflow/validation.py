@@ -97,7 +97,7 @@ def _ask(
             says = "validate_only: the graph is valid."
             return ValidationAnswer(status="valid", says=says, update_id=update_id)
         causes = failure_of(list(client.events(pipeline_id, filter=f"update_id = '{update_id}'")), None)
-        says = causes[-1]["message"].strip()[:2000] if causes else f"the update ended as {state}"
+        says = causes[-1].message.strip()[:2000] if causes else f"the update ended as {state}"
         return ValidationAnswer(status="invalid", says=says.replace(scratch, ""), update_id=update_id)
     finally:
         client.delete_pipeline(pipeline_id)

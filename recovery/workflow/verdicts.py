@@ -52,7 +52,7 @@ def code_operators(flow: Flow, recovery: Recovery | None) -> Sequence[str] | Non
         return list(known)
     if flow.state != "failed":
         return None
-    return ops.from_text("\n".join(str(cause.get("message") or "") for cause in flow.error)).code
+    return ops.from_text("\n".join(error.message for error in flow.causes)).code
 
 
 def _operators_of(recovery: Recovery) -> Sequence[str] | None:
@@ -79,7 +79,7 @@ def title_of(flow: Flow, recovery: Recovery | None = None) -> str:
     storage; "" where the error is not one that is known."""
     if recovery is not None and (title := recovery.diagnosis_value.title):
         return title
-    return title_by_error(flow.error, flow.condition)
+    return title_by_error(flow.causes, flow.condition)
 
 
 def known_flow(report: CheckpointReport) -> tuple[Flow, str] | None:

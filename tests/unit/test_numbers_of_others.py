@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from recovery.blaming import find_code_failure
+from recovery.blaming import find_code_failure, read_exception
 from recovery.checkpoints import inspect_checkpoint
+from recovery.contracts.diagnosis import ChainedError
 from recovery.diagnosis import diagnose_failure
 from recovery.people.roles import Actor, Role
 from recovery.pipelines.lists import current_version, is_current
@@ -24,14 +25,14 @@ FILE = "/Users/ann/orders.py"
 def test_of_an_error_the_line_and_the_attempts_are_not_known(number: str) -> None:
     stack = [{"file_name": FILE, "line_number": number}]
     traced = f'File "{FILE}", line {number}, in f\nKeyError: 1'
-    for cause in (
-        {"message": "KeyError: 1", "stack": stack},
-        {"message": "KeyError: 1", "file": FILE, "line": number},
+    for error in (
+        read_exception({"message": "KeyError: 1", "stack": stack}),
+        ChainedError(message="KeyError: 1", file=FILE, line=number),
     ):
-        failure = find_code_failure([cause])
+        failure = find_code_failure([error])
         assert failure is not None
         assert failure.line is None
-    find_code_failure([{"message": traced}])
+    find_code_failure([ChainedError(message=traced)])
     causes = f"Flow 'a' has FAILED more than {number} times and will not be restarted. [STREAM_FAILED]"
     assert diagnose_failure(causes=causes).attempts is None
 

@@ -268,7 +268,7 @@ def _why(context: Context, update_id: str, state: str) -> str:
     joint = joining.joint_of_plan(context.step.plan)
     flows = [context.flow.name] if joint is None else [one.flow for one in joint.contents.plans]
     causes = next((found for name in flows if (found := failure_of(events, name))), None)
-    first = causes[-1]["message"].splitlines()[0][:300] if causes else "no cause is in its events"
+    first = causes[-1].message.splitlines()[0][:300] if causes else "no cause is in its events"
     return f"{run} FAILED: {first}"
 
 

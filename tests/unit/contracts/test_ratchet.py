@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 UNTYPED = re.compile(r"\b(?:dict|Mapping)\[str, Any\]")
-LIMIT = 717
+LIMIT = 700
 """What is left. Lower it when you take one away; what is somebody else's JSON stays."""
 
 

@@ -7,15 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-OUTER = {
-    "class_name": "org.apache.spark.sql.streaming.StreamingQueryException",
-    "message": (
-        "[STREAM_FAILED] Query [id = 1d2f5a8c-7f2e-4b55-9a0e-3f4f3d1c2b1a, "
-        "runId = 0c9d8e7f-1a2b-4c3d-8e9f-0a1b2c3d4e5f]"
-        " "
-        "terminated with exception: {inner} SQLSTATE: XXKST"
-    ),
-}
+from recovery.contracts.diagnosis import ChainedError
+
+OUTER = (
+    "[STREAM_FAILED] Query [id = 1d2f5a8c-7f2e-4b55-9a0e-3f4f3d1c2b1a, runId = 0c9d8e7f-1a2b-4c3d-8e9f-0a1b2c3d4e5f] "
+    "terminated with exception: {inner} SQLSTATE: XXKST"
+)
 INCIDENT = (
     "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator name does not match with "
     "the operator in state metadata. This likely to happen when user adds/removes/changes stateful operator of "
@@ -192,13 +189,16 @@ def message_of(condition: str) -> str:
     return f"[{condition}] {templates().get(condition, 'As its documentation words it.')} SQLSTATE: 42000"
 
 
-def wrapped(message: str, class_name: str = "org.apache.spark.SparkException") -> list[dict[str, str]]:
+def wrapped(message: str, class_name: str = "org.apache.spark.SparkException") -> list[ChainedError]:
     """As a failing flow's event carries it: the wrapper outside, the reason innermost."""
     return [
-        {**OUTER, "message": OUTER["message"].format(inner=message)},
-        {
-            "class_name": "org.apache.spark.SparkException",
-            "message": "Job aborted due to stage failure: Task 0 in stage 4.0 failed 1 times",
-        },
-        {"class_name": class_name, "message": message},
+        ChainedError(
+            class_name="org.apache.spark.sql.streaming.StreamingQueryException",
+            message=OUTER.format(inner=message),
+        ),
+        ChainedError(
+            class_name="org.apache.spark.SparkException",
+            message="Job aborted due to stage failure: Task 0 in stage 4.0 failed 1 times",
+        ),
+        ChainedError(class_name=class_name, message=message),
     ]

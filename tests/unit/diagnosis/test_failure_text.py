@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from recovery.checkpoints.findings import TABLE
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity
 from recovery.contracts import codec
+from recovery.contracts.diagnosis import ChainedError
 from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis.advice import recommend_advice
 from recovery.diagnosis.failure_text import MOST_CHARACTERS, read_failure
@@ -160,10 +161,12 @@ def test_a_failure_of_spark_that_the_table_does_not_know_is_called_unknown_not_n
 
 def test_shape_and_judgement_are_those_of_a_flow() -> None:
     causes = [
-        {"class_name": "x", "message": f"[STREAM_FAILED] Query {IDS} terminated with exception: {INCIDENT}"}
+        ChainedError(
+            class_name="x", message=f"[STREAM_FAILED] Query {IDS} terminated with exception: {INCIDENT}"
+        )
     ]
     of_flow = diagnose_failure(causes=causes, report=HEALTHY)
-    of_text = diagnose_text(causes[0]["message"], report=HEALTHY).found
+    of_text = diagnose_text(causes[0].message, report=HEALTHY).found
     assert [a.strategy for a in of_text.advice] == [a.strategy for a in of_flow.advice]
     for field in ("condition", "damaged", "severity", "reset", "operators", "family"):
         assert getattr(of_text, field) == getattr(of_flow, field)

@@ -7,7 +7,7 @@ import pytest
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceProgress, StateOperator
 from recovery.contracts import codec
-from recovery.contracts.diagnosis import StatefulOperators
+from recovery.contracts.diagnosis import ChainedError, StatefulOperators
 from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis import diagnose_failure
 from recovery.diagnosis.advice import asks_meant
@@ -138,7 +138,7 @@ def test_an_unknown_error_is_said_to_be_unknown() -> None:
     found = diagnose_failure(causes=wrapped("[QUANTUM_FLUX] The flux is off."), report=HEALTHY)
     assert (found.condition, found.family, found.damaged) == ("QUANTUM_FLUX", "unknown", "not known")
     assert "does not know" in found.title
-    assert diagnose_failure(causes=[{"class_name": "a.B", "message": "oops"}]).condition == ""
+    assert diagnose_failure(causes=[ChainedError(class_name="a.B", message="oops")]).condition == ""
 
 
 def test_no_error_at_all_is_said() -> None:
@@ -257,11 +257,11 @@ ANALYSIS = "pyspark.errors.exceptions.captured.AnalysisException"
 @pytest.mark.parametrize(
     ("causes", "code"),
     [
-        ([{"class_name": ANALYSIS, "message": PATH_GONE}], "PROGRAM_PATH_NOT_FOUND"),
+        ([ChainedError(class_name=ANALYSIS, message=PATH_GONE)], "PROGRAM_PATH_NOT_FOUND"),
         (wrapped(PATH_GONE), "input-file-gone"),
     ],
     ids=["by the program", "by a batch"],
 )
-def test_a_path_that_the_code_reads_is_no_input_of_a_batch(causes: list[dict[str, str]], code: str) -> None:
+def test_a_path_that_the_code_reads_is_no_input_of_a_batch(causes: list[ChainedError], code: str) -> None:
     found, row = diagnose_failure(causes=causes), next(row for row in ROWS if row.code == code)
     assert (found.title, found.severity, found.damaged) == (row.title, row.severity, row.damaged)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recovery.contracts.diagnosis import ChainedError, read_chain
 from recovery.diagnosis import condition_of, diagnose_failure, innermost_condition, parse_conditions
-from recovery.diagnosis.parsing import WRAPPERS
+from recovery.diagnosis.parsing import WRAPPERS, Chain
 from recovery.diagnosis.row import ErrorRow
 from recovery.diagnosis.table import ROWS, row_of_condition
 from tests.unit.diagnosis.messages import BY_PATTERN, INCIDENT, PLAIN, message_of, templates, wrapped
@@ -45,7 +46,7 @@ def test_each_plain_text_of_the_table_is_found(code: str, class_name: str, messa
     row = row_of(wrapped(message, class_name))
     assert row is not None
     assert row.code == code
-    alone = row_of([{"class_name": class_name, "message": message}])
+    alone = row_of([ChainedError(class_name=class_name, message=message)])
     assert alone is row
 
 
@@ -87,11 +88,11 @@ def test_no_condition_stands_in_two_rows() -> None:
 )
 def test_wrappers_are_discarded(wrapper: str) -> None:
     causes = [
-        {"class_name": "x", "message": f"{wrapper} {INCIDENT}"},
-        {"class_name": "y", "message": INCIDENT},
+        ChainedError(class_name="x", message=f"{wrapper} {INCIDENT}"),
+        ChainedError(class_name="y", message=INCIDENT),
     ]
     assert condition_of(causes) == "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
-    assert condition_of([{"class_name": "x", "message": wrapper}, {"class_name": "y", "message": INCIDENT}])
+    assert condition_of([ChainedError(message=wrapper), ChainedError(message=INCIDENT)])
     assert condition_of(f"{wrapper}\n{INCIDENT}") == "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
 
 
@@ -115,10 +116,30 @@ def test_an_unlisted_sub_condition_falls_back_to_its_parent() -> None:
     assert row_of_condition("NOT_IN_THE_TABLE.AT_ALL") is None
 
 
-@pytest.mark.parametrize("causes", [None, [], "", [{}], [{"message": None}], [3], ["x"]])
-def test_nothing_to_parse_is_no_condition(causes: object) -> None:
-    assert condition_of(causes) == ""  # type: ignore[arg-type]
-    assert diagnose_failure(causes=causes).family == "unknown"  # type: ignore[arg-type]
+@pytest.mark.parametrize("causes", [None, [], "", [ChainedError()]])
+def test_nothing_to_parse_is_no_condition(causes: Chain) -> None:
+    assert condition_of(causes) == ""
+    assert diagnose_failure(causes=causes).family == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("stored", "chain"),
+    [
+        (None, ()),
+        ("x", ()),
+        ([], ()),
+        ([3, "x", None], ()),
+        ([{}], (ChainedError(),)),
+        ([{"class_name": 3, "message": None, "new": 1}], (ChainedError(class_name="3"),)),
+        (
+            [{"message": "a", "file": "t.py", "line": 25}],
+            (ChainedError(message="a", file="t.py", line="25"),),
+        ),
+        ([{"message": "a", "file": "t.py", "line": ""}], (ChainedError(message="a", file="t.py"),)),
+    ],
+)
+def test_a_stored_chain_is_read_whatever_it_holds(stored: object, chain: tuple[ChainedError, ...]) -> None:
+    assert read_chain(stored) == chain
 
 
 @settings(max_examples=150, deadline=None)
@@ -135,7 +156,8 @@ def test_nothing_to_parse_is_no_condition(causes: object) -> None:
         max_size=6,
     )
 )
-def test_any_text_gives_a_whole_diagnosis(causes: list[dict[str, str]]) -> None:
+def test_any_text_gives_a_whole_diagnosis(stored: list[dict[str, str | None]]) -> None:
+    causes = read_chain(stored)
     found = diagnose_failure(causes=causes)
     assert found.title
     assert 1 <= found.severity <= 5
@@ -155,5 +177,5 @@ def test_any_text_gives_a_whole_diagnosis(causes: list[dict[str, str]]) -> None:
 )
 def test_a_hostile_text_is_judged_quickly(text: str) -> None:
     began = time.perf_counter()
-    diagnose_failure(causes=[{"class_name": "x", "message": text}] * 200, old_text=text, new_text="x")
+    diagnose_failure(causes=[ChainedError(class_name="x", message=text)] * 200, old_text=text, new_text="x")
     assert time.perf_counter() - began < 3

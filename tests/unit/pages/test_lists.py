@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from recovery.contracts.diagnosis import ChainedError
 from recovery.models import Flow, Token
 from recovery.pipelines.failures import FailurePhase, UpdateFailure
 from tests import factories as f
@@ -67,7 +68,7 @@ def test_states_and_updates_are_drawn_and_not_written_out(responder: Client) -> 
 def whole_failure(
     condition: str = "PIPELINE_CODE_FAILED", file: str = "01_bronze_tax.py"
 ) -> dict[str, object]:
-    cause = {"class_name": "KeyError", "message": "'S3_BUCKET'", "file": file, "line": "25"}
+    cause = ChainedError(class_name="KeyError", message="'S3_BUCKET'", file=file, line="25")
     causes = (cause,) if condition == "PIPELINE_CODE_FAILED" else ()
     failure = UpdateFailure("u-9", FailurePhase.BEFORE, condition=condition, causes=causes)
     return {"judged": "failed", "judged_since": f.ago(minutes=47), "failure": failure.as_json()}

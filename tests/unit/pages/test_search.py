@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from recovery import search as searching
+from recovery.contracts.diagnosis import ChainedError
 from recovery.models import Pipeline, Recovery, RoleIn
 from recovery.people.actions import actor_for_user
 from recovery.people.roles import Actor, Role
@@ -52,7 +53,7 @@ def failed_at_import() -> Pipeline:
     one = factories.pipeline(name="ledger")
     failure = UpdateFailure(
         "u2", FailurePhase.BEFORE, condition="PIPELINE_CODE_FAILED",
-        causes=({"class_name": "ModuleNotFoundError", "message": 'No module "nosuch"'},),
+        causes=(ChainedError(class_name="ModuleNotFoundError", message='No module "nosuch"'),),
     )  # fmt: skip
     Pipeline.objects.filter(pk=one.pk).update(judged="failed", failure=failure.as_json())
     one.refresh_from_db()

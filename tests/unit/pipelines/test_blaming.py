@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from recovery.blaming import CodeFailure, find_code_failure, first_sentence
+from recovery.blaming import CodeFailure, find_code_failure, first_sentence, read_exception
+from recovery.contracts.diagnosis import ChainedError
 
 OWN = {"file_name": "/Users/ann/01_bronze_tax.py", "line_number": 25}
 FROZEN = {"file_name": "<frozen os>", "line_number": 717}
@@ -16,8 +17,8 @@ TRACEBACK = (
 )
 
 
-def raised(class_name: str, message: str, *stack: Any) -> list[dict[str, Any]]:
-    return [{"class_name": class_name, "message": message, "stack": list(stack)}]
+def raised(class_name: str, message: str, *stack: Any) -> list[ChainedError]:
+    return [read_exception({"class_name": class_name, "message": message, "stack": list(stack)})]
 
 
 @pytest.mark.parametrize(
@@ -42,15 +43,15 @@ def raised(class_name: str, message: str, *stack: Any) -> list[dict[str, Any]]:
             CodeFailure("ZeroDivisionError", "division by zero", "flows.py", 7),
         ),
         (
-            [{"class_name": "MyError", "message": "MyError", "file": "t.py", "line": "3"}],
+            [ChainedError(class_name="MyError", message="MyError", file="t.py", line="3")],
             CodeFailure("MyError", "", "t.py", 3),
         ),
         (raised("a.B", "no", {"file_name": "Stream.scala", "line_number": 378}), None),
-        ([{"class_name": "a.B", "message": "no", "stack": "?"}, {"message": None}], None),
+        ([read_exception({"message": "no", "stack": "?"}), read_exception({"message": None})], None),
         ([], None),
     ],
 )
-def test_the_line_of_peoples_own_code(exceptions: list[dict[str, Any]], failure: CodeFailure | None) -> None:
+def test_the_line_of_peoples_own_code(exceptions: list[ChainedError], failure: CodeFailure | None) -> None:
     assert find_code_failure(exceptions) == failure
 
 

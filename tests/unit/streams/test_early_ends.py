@@ -60,9 +60,7 @@ def test_an_application_that_ended_before_its_query_began_is_a_failed_run(
     assert states_of(client, key) == states
     told = list(client.events(key))
     assert api_events.was_unseen(told) is False
-    failed = [
-        c["class_name"] for e in told if e["event_type"] == "flow_progress" for c in api_events.causes(e)
-    ]
+    failed = [c.class_name for e in told if e["event_type"] == "flow_progress" for c in api_events.causes(e)]
     assert failed == [api_events.QUERY_NOT_BEGUN] * states.count("FAILED")
 
 

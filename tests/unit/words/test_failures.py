@@ -5,6 +5,7 @@ from types import TracebackType
 import pytest
 
 from recovery.blaming import CodeFailure
+from recovery.contracts.diagnosis import ChainedError
 from recovery.pipelines.failures import FailurePhase, UpdateFailure, say_failure
 from recovery.server import runner
 from recovery.server.execution import runner_links
@@ -61,7 +62,7 @@ def test_a_file_without_a_line_and_an_error_without_a_message() -> None:
     assert CodeFailure("MyError", "", "t.py", None).sentence == "MyError in t.py"
 
 
-KEY_ERROR = {"class_name": "KeyError", "message": "'S3_BUCKET'", "file": "01_bronze_tax.py", "line": "25"}
+KEY_ERROR = ChainedError(class_name="KeyError", message="'S3_BUCKET'", file="01_bronze_tax.py", line="25")
 
 
 @pytest.mark.parametrize(

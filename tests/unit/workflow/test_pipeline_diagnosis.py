@@ -2,6 +2,7 @@
 
 import pytest
 
+from recovery.contracts.diagnosis import ChainedError
 from recovery.contracts.names import Strategy
 from recovery.models import Workspace
 from recovery.pipelines.failures import FailurePhase, UpdateFailure
@@ -14,10 +15,10 @@ FAILURE = UpdateFailure(
     FailurePhase.BEFORE,
     condition="STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
     causes=(
-        {
-            "class_name": "org.apache.spark.sql.streaming.StreamingQueryException",
-            "message": "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator",
-        },
+        ChainedError(
+            class_name="org.apache.spark.sql.streaming.StreamingQueryException",
+            message="[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator",
+        ),
     ),
 )
 
