@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from recovery.contracts.value import Flag, Number, Value
 
@@ -128,6 +129,15 @@ class LostRows(StrEnum):
     """Updates ran that were not read: whether rows were lost is not known."""
 
 
+QUERY_ID_SHARED: Final = "QUERY_ID_SHARED"
+"""The condition of a flow that another one with the same query id ends without an error."""
+CONDITIONS_WITHOUT_ERROR: Final[tuple[str, ...]] = (
+    *(condition.value for condition in LostRows),
+    QUERY_ID_SHARED,
+)
+"""Conditions of which no error tells: they show in what the updates did."""
+
+
 class TableLoss(Value):
     """Rows that a file table passed over, or may have."""
 
@@ -150,6 +160,15 @@ class ReadAgain(Value):
     """In which update."""
 
 
+class TableHistory(Value):
+    """What happened to a table that the flow has left for a new one, and whose rows are as they were."""
+
+    loss: TableLoss | None = None
+    """Rows that it has passed over; None: none."""
+    read_again: ReadAgain | None = None
+    """The newest query that began again over it; None: none."""
+
+
 class SinkMemory(Value):
     """What a flow's row keeps of its sink, so that it outlives the updates that the pipeline's row keeps. Not stored
     where there is nothing to remember."""
@@ -168,6 +187,8 @@ class SinkMemory(Value):
     """The newest batches with input, by sink, since it was last emptied; the newest last."""
     read_again: ReadAgain | None = None
     """The newest query that began again since the sink was last emptied; None: none."""
+    left: Mapping[str, TableHistory] = {}
+    """What happened to tables that the flow has left for a new one, by sink, the newest last."""
 
     @property
     def open_loss(self) -> TableLoss | None:
@@ -177,4 +198,4 @@ class SinkMemory(Value):
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to remember."""
-        return not self.newest and self.loss is None and not self.queries and self.read_again is None
+        return not (self.newest or self.loss or self.queries or self.read_again or self.left)

@@ -32,6 +32,7 @@ from prometheus_client.core import SummaryMetricFamily as Summary
 from prometheus_client.registry import Collector
 
 from recovery.contracts.names import DoubtCode
+from recovery.contracts.updates import CONDITIONS_WITHOUT_ERROR
 from recovery.health import queues
 from recovery.models import (
     AuditEntry,
@@ -51,7 +52,6 @@ from recovery.models import (
 from recovery.models.recovery import STATES
 from recovery.pipelines import retention
 from recovery.pipelines.failures import PipelineState
-from recovery.pipelines.losses import SILENT
 from recovery.workflow.doubting import count_doubts
 
 FLOW_STATES: Final = ("ok", "failed", "running", "stopped", "stale", "empty", "unknown")
@@ -99,7 +99,7 @@ def measure_flows(now: datetime) -> Iterable[Metric]:
         conditions[condition] += number
     for state in FLOW_STATES:
         made.add_metric([state], states[state])
-    for condition in SILENT:
+    for condition in CONDITIONS_WITHOUT_ERROR:
         silent.add_metric([condition], conditions[condition])
     yield from (made, silent)
 

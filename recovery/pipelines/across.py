@@ -13,6 +13,7 @@ from django.db.models import Count, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
+from recovery.contracts.updates import QUERY_ID_SHARED
 from recovery.models import Flow, Pipeline
 from recovery.models.listed import hold_pipelines
 from recovery.people.roles import Actor
@@ -20,7 +21,6 @@ from recovery.people.visible import filter_visible
 from recovery.pipelines import behind
 from recovery.pipelines.downstream import DatasetFreshness, Node, below
 from recovery.pipelines.flow_values import FlowValues
-from recovery.pipelines.losses import QUERY_ID_SHARED
 
 NAMES: Final = 50
 """So many names at once are looked for by the database; of more, all flows are read."""

@@ -10,12 +10,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from recovery.contracts import codec
-from recovery.contracts.updates import FlowInUpdate, FlowOutcome
+from recovery.contracts.updates import CONDITIONS_WITHOUT_ERROR, FlowInUpdate, FlowOutcome
 from recovery.models import Flow
 from recovery.pipelines import events as log
 from recovery.pipelines.failures import FailurePhase, PipelineFault, UpdateFailure, failure_from, failure_in
 from recovery.pipelines.flow_values import FlowValues
-from recovery.pipelines.losses import SILENT
 
 SELECTIONS: Final = ("refresh_selection", "full_refresh_selection")
 
@@ -81,7 +80,7 @@ def memory_of(flow: Flow | None, updates: Sequence[Mapping[str, Any]] = ()) -> F
     if flow.failure_memory:
         return read_memory(flow.failure_memory)
     fails = flow.state == "failed" or flow.failing_since is not None
-    if not fails or not flow.failed_update or flow.condition in SILENT:
+    if not fails or not flow.failed_update or flow.condition in CONDITIONS_WITHOUT_ERROR:
         return NOTHING
     shown = UpdateFailure(
         flow.failed_update,

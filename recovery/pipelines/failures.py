@@ -13,10 +13,10 @@ from typing import Any, Final
 from recovery.blaming import find_code_failure, first_sentence
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import ChainedError, read_chain
+from recovery.contracts.updates import CONDITIONS_WITHOUT_ERROR
 from recovery.diagnosis import condition_of
 from recovery.diagnosis.judgement import title_by_error
 from recovery.pipelines import events as log
-from recovery.pipelines.losses import SILENT
 
 
 class PipelineState(StrEnum):
@@ -191,7 +191,7 @@ def say_failure(failure: UpdateFailure | None, run_noun: str = "update") -> str:
         )
         return f"{who.capitalize()} cancelled {run_noun} {failure.update_id[:8]}. What it would have done is not known."
     before = " It failed before any flow ran." if failure.phase == FailurePhase.BEFORE else ""
-    if failure.condition in SILENT:  # no error was raised: this is what the updates show
+    if failure.condition in CONDITIONS_WITHOUT_ERROR:  # no error was raised: this is what the updates show
         return title_by_error((), failure.condition)
     return f"{_end_sentence(say_causes(failure.causes))}{before}"
 

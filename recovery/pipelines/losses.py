@@ -13,25 +13,25 @@ from typing import Any, Final
 
 from recovery.contracts import codec
 from recovery.contracts.updates import (
+    CONDITIONS_WITHOUT_ERROR,
     FileBatches,
     FlowInUpdate,
     LostRows,
     QueryBatches,
     ReadAgain,
     SinkMemory,
+    TableHistory,
     TableLoss,
 )
 from recovery.models import Flow
 from recovery.pipelines import events as log
 from recovery.pipelines import requeried
 from recovery.pipelines.downstream import asks_full_refresh, refreshed_in_full
+from recovery.pipelines.failures import failure_in
 from recovery.pipelines.flow_values import FlowValues
-from recovery.pipelines.sink_descriptions import SinkClass, read_sink
+from recovery.pipelines.sink_descriptions import SinkClass, identify_sink, read_sink
 
-QUERY_ID_SHARED: Final = "QUERY_ID_SHARED"
-"""The condition of a flow that another one with the same query id ends without an error (`twins`)."""
-SILENT: Final[tuple[str, ...]] = (*(one.value for one in LostRows), QUERY_ID_SHARED)
-"""Conditions of which no error tells: they show in what the updates did."""
+NO_HISTORY: Final = TableHistory()
 MOST_SINKS: Final = 10
 """Sinks of one flow that are remembered, above the newest."""
 GIVES_WAY: Final = ("ok", "stopped")
@@ -40,7 +40,7 @@ GIVES_WAY: Final = ("ok", "stopped")
 
 def is_in_doubt(flow: Flow) -> bool:
     """Is it not known how a flow is, for a reason that a condition names? The code still has it then."""
-    return flow.state == "unknown" and flow.condition in SILENT
+    return flow.state == "unknown" and flow.condition in CONDITIONS_WITHOUT_ERROR
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def over(
         memory = _counted(pending.whole, name, dataset, known, reruns, out_of_sight=pending.out_of_sight)
         # counted once they are over; until then, what they have done is seen
         seen = _counted(pending.running, name, dataset, memory, reruns)
-        memory = codec.change(memory, loss=seen.loss, read_again=seen.read_again)
+        memory = codec.change(memory, loss=seen.loss, read_again=seen.read_again, left=seen.left)
         if shared := _of_shared(name, dataset, folded, rows, updates, elsewhere.get(dataset, ())):
             before = memory.loss
             again = before is not None and before.condition is LostRows.SHARED
@@ -171,6 +171,7 @@ def _counted(
         memory = codec.change(memory, update=update_id, at=created.isoformat() if created else "")
         if emptied := _finds_empty(update, flow, dataset):
             memory = codec.change(memory, loss=None, newest={}, inputs={}, queries={}, read_again=None)
+        memory = _turn_to_table(update, flow, memory, is_emptied=emptied)
         rerun = reruns.by_update.get((update_id, flow))
         memory = _count_query(update, flow, rerun, memory)
         memory = _count_files(update, flow, rerun, memory, emptied=emptied)
@@ -178,12 +179,41 @@ def _counted(
 
 
 def _finds_empty(update: log.ApiUpdate, flow: str, dataset: str) -> bool:
-    """Did the flow write a table without a row of before: emptied for it, though it may not have ended well, or new?"""
+    """Did a refresh empty the table for the flow, though it may not have ended well?"""
+    ran = any(flow in (update.get(key) or {}) for key in ("query_batches", "file_batches"))
+    return refreshed_in_full(update, flow, dataset) or (ran and asks_full_refresh(update, dataset))
+
+
+def _turn_to_table(update: log.ApiUpdate, flow: str, memory: SinkMemory, *, is_emptied: bool) -> SinkMemory:
+    """With the history of the table that the flow writes now: a new or emptied one has none, and one that it had left
+    for a new one has its own. A function may write any."""
     kept = [(update.get(key) or {}).get(flow) for key in ("query_batches", "file_batches")]
     ran = [batches for batches in kept if batches is not None]
-    if any(batches.get("began_table") for batches in ran):
-        return True
-    return refreshed_in_full(update, flow, dataset) or (bool(ran) and asks_full_refresh(update, dataset))
+    if not ran:
+        return memory
+    sinks = {str(batches.get("sink") or codec.read(QueryBatches, batches).sink) for batches in ran}
+    names = {identify_sink(sink) for sink in sinks}
+    before = next(reversed(list(memory.queries)), "")
+    is_new = is_emptied or any(batches.get("began_table") for batches in ran)
+    back = next(
+        (sink for sink in reversed(list(memory.left)) if sink in names or SinkClass.FUNCTION in names), ""
+    )
+    if not is_new and (not back or before in names):
+        return memory
+    history = TableHistory(loss=memory.loss, read_again=memory.read_again)
+    left = {sink: had for sink, had in memory.left.items() if sink not in {*names, back}}
+    if before and before not in names and history != NO_HISTORY:
+        left = dict([*left.items()][-MOST_SINKS:]) | {before: history}
+    now = NO_HISTORY if is_new else memory.left[back]
+    memory = codec.change(memory, loss=now.loss, read_again=now.read_again, left=left)
+    if not is_new:
+        return memory
+    return codec.change(
+        memory,
+        newest={sink: number for sink, number in memory.newest.items() if sink not in sinks},
+        inputs={sink: digest for sink, digest in memory.inputs.items() if sink not in sinks},
+        queries={sink: batches for sink, batches in memory.queries.items() if sink not in names},
+    )
 
 
 def _count_query(update: log.ApiUpdate, flow: str, rerun: Rerun | None, memory: SinkMemory) -> SinkMemory:
@@ -297,13 +327,27 @@ def _pending(
     if flow in reruns.unnoted:
         before = reruns.unnoted[flow]
         upto = ids.index(before) + 1 if before in ids else 0
-    end = next((n for n in range(at, len(ids)) if n >= upto or not is_whole(oldest_first[n])), len(ids))
+    end = next(
+        (
+            n
+            for n in range(at, len(ids))
+            if n >= upto or not is_whole(oldest_first[n]) or _may_go_on(oldest_first[n:])
+        ),
+        len(ids),
+    )
     left = oldest_first[end:]
-    hidden = left[0] if left and (is_whole(left[0]) or _is_hidden(left)) else None
+    is_unread = bool(left) and not _may_go_on(left) and (is_whole(left[0]) or _is_hidden(left))
+    hidden = left[0] if is_unread else None
     running = takewhile(
         lambda u: "file_batches" in u and not asks_full_refresh(u, dataset), oldest_first[end:upto]
     )
     return _Pending(oldest_first[at:end], hidden, lost, tuple(running))
+
+
+def _may_go_on(left: Sequence[log.ApiUpdate]) -> bool:
+    """Is only the newest run left, whose log has no end? A batch that takes long looks like that too."""
+    failure = failure_in(left[0]) if len(left) == 1 else None
+    return failure is not None and failure.cancelled_by == log.NO_END
 
 
 def _is_hidden(oldest_first: Sequence[log.ApiUpdate]) -> bool:

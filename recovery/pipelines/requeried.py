@@ -76,7 +76,8 @@ def reads_again(ran: QueryBatches, before: QueryBatches | None) -> bool:
     if before is None:
         return False
     if ran.query_id != before.query_id:
-        return not before.last <= ran.first <= before.last + 1
+        is_rerun = ran.is_file and ran.first == before.last  # the table's own numbers decide on that
+        return not is_rerun and ran.first != before.last + 1
     takes_all = not ran.is_delta and not ran.is_file
     return takes_all and begins_again(ran.first, ran.first_input, before.last, before.last_input)
 

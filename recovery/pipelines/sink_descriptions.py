@@ -38,7 +38,12 @@ class DescribedSink:
     @property
     def identity(self) -> str:
         """The same text for the same sink, however its folder is spelled and whichever run it is of."""
-        return _SCHEME.sub("[/", _OBJECT.sub("", self.description))
+        return identify_sink(self.description)
+
+
+def identify_sink(description: str) -> str:
+    """The same text for the same sink, however its folder is spelled and whichever run it is of."""
+    return _SCHEME.sub("[/", _OBJECT.sub("", description))
 
 
 def read_sink(progress: object) -> DescribedSink:

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from recovery.contracts.updates import FlowInUpdate
+from recovery.contracts.updates import QUERY_ID_SHARED, FlowInUpdate
 from recovery.models import Flow
 from recovery.pipelines import events as log
 from recovery.pipelines.flow_values import FlowValues
-from recovery.pipelines.losses import GIVES_WAY, QUERY_ID_SHARED
+from recovery.pipelines.losses import GIVES_WAY
 
 
 def over(

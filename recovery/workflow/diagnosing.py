@@ -40,8 +40,8 @@ def diagnose_flow(flow: Flow) -> Diagnosis:
 @reach.of_flow
 def may_need_recovery(flow: Flow) -> bool:
     """Has a flow something to recover from though none of its runs is known to have failed? What its updates did shows
-    it (`losses.SILENT`). Of a plain stream: its checkpoint is damaged, no log tells of its runs, or its last run was
-    cut off, as by a kill: whether the next one starts is not known then."""
+    it (`CONDITIONS_WITHOUT_ERROR`). Of a plain stream: its checkpoint is damaged, no log tells of its runs, or its last
+    run was cut off, as by a kill: whether the next one starts is not known then."""
     if is_in_doubt(flow):
         return True
     if not flow.pipeline.workspace.has_streams or flow.state in ("failed", "running"):

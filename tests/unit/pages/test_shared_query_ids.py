@@ -4,11 +4,11 @@ import pytest
 from django.test import Client
 
 from console.presenters.flow import NOTHING_WRONG
+from recovery.contracts.updates import CONDITIONS_WITHOUT_ERROR
 from recovery.diagnosis.judgement import title_by_error
 from recovery.health import metrics
 from recovery.models import Flow, Recovery, RoleIn
 from recovery.people.roles import Role
-from recovery.pipelines.losses import SILENT
 from tests import factories as f
 from tests.pages import parse
 from tests.unit.pages.reading import signed_in, text
@@ -65,12 +65,14 @@ def test_the_list_by_command_has_the_id_that_they_share(
     ] * 2
 
 
-@pytest.mark.parametrize("condition", SILENT)
+@pytest.mark.parametrize("condition", CONDITIONS_WITHOUT_ERROR)
 def test_a_condition_of_which_no_error_tells_is_a_number_of_its_own(condition: str) -> None:
     f.flow(condition=condition, state="unknown")
     lines = metrics.metrics_text().decode().splitlines()
     assert f'reprise_flows_silently_wrong{{condition="{condition}"}} 1.0' in lines
-    assert sum(line.startswith("reprise_flows_silently_wrong{") for line in lines) == len(SILENT)
+    assert sum(line.startswith("reprise_flows_silently_wrong{") for line in lines) == len(
+        CONDITIONS_WITHOUT_ERROR
+    )
 
 
 def test_who_may_not_see_the_other_pipeline_is_not_told_its_name() -> None:

@@ -31,6 +31,7 @@ def run(
     sinks: dict[str, str] | None = None,
     query: str = "",
     sources: list[dict[str, Any]] | None = None,
+    makes_table: bool = False,
     is_over: bool = True,
     **info: object,
 ) -> None:
@@ -56,7 +57,8 @@ def run(
                 "sources": sources or [],
                 "sink": into,
             }
-            shop.event(update, "stream_progress", {"progress_json": json.dumps(body)}, flow)
+            begins = {"x_reprise_new_table": True} if makes_table else {}
+            shop.event(update, "stream_progress", {"progress_json": json.dumps(body), **begins}, flow)
         shop.status(update, flow, "COMPLETED" if is_over else "RUNNING")
     if is_over:
         shop.end(update, "COMPLETED")

@@ -1,5 +1,6 @@
 """Queries that began again over a table with rows, while every update completed; what a proof or a refresh settles."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -84,12 +85,77 @@ def test_a_query_is_in_doubt_only_where_it_began_again_in_the_same_table(
     assert doubt(workspace) == expected
 
 
-def test_a_query_that_comes_back_from_another_table_began_again(api: Api, workspace: Workspace) -> None:
+@pytest.mark.parametrize(
+    "sources",
+    [[], span({"v": 0}, {"v": 2}), span({"v": 0}, {"v": 1})],
+    ids=["input not known", "more input", "the same input"],
+)
+@pytest.mark.parametrize("sink", [DELTA, FUNCTION, TOPIC])
+def test_a_query_of_one_batch_that_began_again_is_in_doubt(
+    api: Api, workspace: Workspace, sink: str, sources: list[dict[str, Any]]
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0]}, sink=sink, query="q-1", sources=span({"v": 0}, {"v": 1}))
+    assert doubt(workspace) == ""
+    run(shop, "u2", {ONE: [0]}, sink=sink, query="q-2", sources=sources)
+    assert doubt(workspace) == DOUBT
+
+
+TRIAL = "DeltaSink[/tables/trial]"
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_query_that_comes_back_from_another_table_began_again(
+    api: Api, workspace: Workspace, is_new: bool
+) -> None:
     shop = api.add("p1", "shop")
     run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
-    run(shop, "u2", {ONE: [0]}, sink="DeltaSink[/tables/trial]", query="q-2")
+    run(shop, "u2", {ONE: [0]}, sink=TRIAL, query="q-2", makes_table=is_new)
     assert doubt(workspace) == ""
     run(shop, "u3", {ONE: [0]}, sink=DELTA, query="q-3")
+    assert doubt(workspace) == DOUBT
+
+
+@pytest.mark.parametrize(
+    ("sink", "look", "known", "well"),
+    [(DELTA, doubt, DOUBT, ""), (FILES, seen, LOST, FINE)],
+    ids=["rows twice", "rows passed over"],
+)
+def test_what_happened_to_a_table_is_known_again_when_the_flow_comes_back_from_a_new_one(
+    api: Api,
+    workspace: Workspace,
+    sink: str,
+    look: Callable[[Workspace], object],
+    known: object,
+    well: object,
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
+    run(shop, "u2", {ONE: [0]}, sink=sink, query="q-2")
+    assert look(workspace) == known
+    run(shop, "u3", {ONE: [0]}, sink=TRIAL, query="q-3", makes_table=True, is_over=False)
+    look(workspace)
+    shop.status("u3", ONE, "COMPLETED")
+    shop.end("u3", "COMPLETED")
+    run(shop, "u4", {ONE: [1]}, sink=TRIAL, query="q-3")
+    assert look(workspace) == well
+    run(shop, "u5", {ONE: [2]}, sink=sink, query="q-2")
+    assert look(workspace) == known
+    run(shop, "u6", {ONE: [0]}, sink=sink, query="q-4", makes_table=True)
+    assert look(workspace) == well
+
+
+def test_batches_that_come_after_a_run_was_taken_for_over_are_counted(api: Api, workspace: Workspace) -> None:
+    """A batch that takes long was taken for the end of the run, and its query began again."""
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
+    run(shop, "u2", {ONE: []}, sink=DELTA, query="q-2", is_over=False)
+    shop.event("u2", "update_progress", {"state": "CANCELED", "cancellation_cause": "LOG_WITHOUT_END"})
+    shop.updates[0]["state"] = "CANCELED"
+    assert doubt(workspace) == ""
+    kept = [event for event in shop.events if event["origin"]["update_id"] != "u2"]
+    shop.updates, shop.events = shop.updates[1:], kept
+    run(shop, "u2", {ONE: [0]}, sink=DELTA, query="q-2")
     assert doubt(workspace) == DOUBT
 
 
