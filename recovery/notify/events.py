@@ -40,6 +40,9 @@ EVENTS: Final[dict[str, NotifiedEvent]] = {
         "Someone bypassed the approval (break-glass)", "Break-glass: {recovery} of {flow} in {environment}"
     ),
     "flow.failed": NotifiedEvent("A flow has begun to fail", "{flow} fails in {environment}"),
+    "flow.in_doubt": NotifiedEvent(
+        "A flow lost or repeated rows, or may have, though no run failed", "{flow} in {environment}: {doubt}"
+    ),
     "flow.table_differs": NotifiedEvent(
         "A table turned out to differ from its input, beyond what a plan accepted",
         "{flow}: its table differs from its input ({rows})",

@@ -26,6 +26,7 @@ LABELS: Final[dict[str, str]] = {
     "reason": "Reason",
     "condition": "Error",
     "cause": "Why",
+    "doubt": "Doubt",
     "failing_since": "Failing since",
     "unread": "Unread input",
     "source": "Source",

@@ -447,6 +447,12 @@ def _keep_table_doubt(flow: Flow, doubt: Doubt | None, *, tells: bool) -> None:
     if (flow.table_doubt, flow.differs_since) == (code or "", since):
         return
     Flow.objects.filter(pk=flow.pk).update(table_doubt=code or "", differs_since=since)
+    is_new = doubt is not None and flow.table_doubt != code and flow.state in retention.GOING_ON
+    if tells and doubt and is_new and code in (DoubtCode.READ_AGAIN, DoubtCode.ROWS_LOST):
+        memory = read_table_memory(flow)
+        at = memory.read_again if code is DoubtCode.READ_AGAIN else memory.open_loss
+        name = f"{flow.pk}:{code}:{at.update if at else ''}"
+        announce_event(event="flow.in_doubt", flow=flow, facts={"doubt": doubt.word}, dedupe=name)
     if tells and doubt and since and flow.differs_since is None:
         facts = {"rows": doubt.cost, "shown_by": f"R-{doubt.recovery_id}"}
         announce_event(

@@ -19,7 +19,8 @@ RETENTION = import_module("recovery.migrations.0017_retention_channels")
 BEFORE = timedelta(days=400)
 PIPELINE = import_module("recovery.migrations.0023_pipeline_health")
 DIFFERS = import_module("recovery.migrations.0038_table_doubt")
-LATER = ("flow.retention", "pipeline.failed", "flow.table_differs")
+IN_DOUBT = import_module("recovery.migrations.0045_doubt_by_updates")
+LATER = ("flow.retention", "pipeline.failed", "flow.table_differs", "flow.in_doubt")
 ALL_OF_THEN = [event for event in SUBSCRIBED if event not in LATER]
 
 
@@ -36,6 +37,7 @@ def test_who_was_told_of_everything_is_still_told_of_everything(channel: Make) -
     told(made)
     PIPELINE.subscribe(apps, None)
     DIFFERS.subscribe(apps, None)
+    IN_DOUBT.subscribe(apps, None)
     made.refresh_from_db()
     assert made.events == list(SUBSCRIBED)
 
@@ -47,6 +49,15 @@ def test_who_is_told_that_flows_fail_is_told_that_a_table_differs(channel: Make)
     made.refresh_from_db()
     other.refresh_from_db()
     assert (made.events, other.events) == (["flow.failed", "flow.table_differs"], ["audit.broken"])
+
+
+def test_who_is_told_that_flows_fail_is_told_that_one_is_in_doubt(channel: Make) -> None:
+    made, other = channel(events=["flow.failed"]), channel(name="other", events=["audit.broken"])
+    for _ in range(2):
+        IN_DOUBT.subscribe(apps, None)
+    made.refresh_from_db()
+    other.refresh_from_db()
+    assert (made.events, other.events) == (["flow.failed", "flow.in_doubt"], ["audit.broken"])
 
 
 def test_who_is_told_that_flows_fail_is_told_that_a_pipeline_does(channel: Make) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recovery.models import Flow, Pipeline, Workspace
+from recovery.models import Flow, Message, Pipeline, Workspace
 from recovery.people.roles import Role
 from recovery.pipelines.asking import UPDATES
 from tests.unit.people.run import run_json, token_of
@@ -343,3 +343,24 @@ def test_a_function_that_went_back_and_goes_on_has_read_again_once(api: Api, wor
     run(shop, "u3", {ONE: [3]}, sink=FUNCTION, query="q-1")
     assert doubt(workspace) == DOUBT
     assert Flow.objects.get().sink_memory["read_again"] == since
+
+
+@pytest.mark.parametrize(
+    ("sink", "is_over", "events"),
+    [
+        (DELTA, True, [("flow.in_doubt", "rows may be twice")]),
+        (FILES, False, [("flow.in_doubt", "rows may be lost")]),
+        (FILES, True, []),  # it fails, which is an event of its own
+    ],
+)
+def test_people_are_told_once_of_a_doubt_that_no_failure_tells(
+    api: Api, workspace: Workspace, sink: str, is_over: bool, events: list[tuple[str, str]]
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
+    seen(workspace)
+    run(shop, "u2", {ONE: [0]}, sink=sink, query="q-2", is_over=is_over)
+    for _ in range(2):
+        seen(workspace)
+    told = Message.objects.filter(event="flow.in_doubt")
+    assert [(message.event, message.body["facts"]["doubt"]) for message in told] == events
