@@ -58,9 +58,10 @@ def list_updates_of_other_runs(
         # what runs is the newest one: an older one without an end was killed
         sure = alive if alive is False or run is newest_open else None
         if run.run.run_id in left:
-            yield build_update_since(run, now, left[run.run.run_id], alive=sure)
+            since = left[run.run.run_id]
+            yield build_update_since(run, now, since, alive=sure, is_followed=run is not seen[-1])
         elif run.run.run_id not in claimed_runs:
-            yield build_update(run, now, alive=sure)
+            yield build_update(run, now, alive=sure, is_followed=run is not seen[-1])
 
 
 def _has_left_run(start: StreamStart, seen: SeenRun) -> bool:

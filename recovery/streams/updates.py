@@ -71,21 +71,28 @@ class StreamStatus:
     alive: bool | None = None
 
 
-def build_update(seen: SeenRun, now: datetime, *, alive: bool | None) -> StreamUpdate:
-    """The update of a run. `alive`: whether the stream runs, where somebody can tell better than its log."""
+def build_update(
+    seen: SeenRun, now: datetime, *, alive: bool | None, is_followed: bool = False
+) -> StreamUpdate:
+    """The update of a run. `alive`: whether the stream runs, where somebody can tell better than its log.
+    `is_followed`: whether a later run of it began."""
     run, app = seen.run, seen.app
     state = STATES.get(run.state) or _running(seen, now, alive)
+    if state == SILENT and is_followed:  # it was killed: two runs share no checkpoint for long
+        state = "CANCELED"
     ended = run.ended_ms if run.ended_ms is not None else app.last_ms if state == "CANCELED" else None
     return StreamUpdate(run.run_id, state, run.started_ms, ended, run, run.failure)
 
 
-def build_update_since(seen: SeenRun, now: datetime, since: datetime, *, alive: bool | None) -> StreamUpdate:
+def build_update_since(
+    seen: SeenRun, now: datetime, since: datetime, *, alive: bool | None, is_followed: bool = False
+) -> StreamUpdate:
     """The update of a run that a start has left going: what became of it after `since`, when the last start of it was
     over. It is newer than they are, and its batches are those that came later."""
     since_ms = int(since.timestamp() * 1000)
     later = tuple(body for body in seen.run.batches if (batch_ms(body) or 0) > since_ms)
     run = replace(seen.run, batches=later, batches_in_all=len(later))
-    told = build_update(replace(seen, run=run), now, alive=alive)
+    told = build_update(replace(seen, run=run), now, alive=alive, is_followed=is_followed)
     return replace(told, created_ms=max(told.created_ms, since_ms + 1))
 
 
@@ -108,7 +115,7 @@ def _running(seen: SeenRun, now: datetime, alive: bool | None) -> str:
     if alive is not None:
         return "RUNNING" if alive else "CANCELED"
     last = seen.moved_at or moment_of(seen.app.last_ms or seen.app.started_ms or 0)
-    return "SILENT" if seen.is_gone or now - last > SILENT_AFTER else "RUNNING"
+    return SILENT if seen.is_gone or now - last > SILENT_AFTER else "RUNNING"
 
 
 ENDED: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELED": "was canceled"}

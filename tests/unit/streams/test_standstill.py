@@ -13,6 +13,7 @@ from django.utils import timezone
 from recovery.errors import Refused
 from recovery.eventlogs.times import moment_of
 from recovery.models import EventLog, Stream, StreamStart
+from recovery.pipelines.inventory import refresh
 from recovery.pipelines.standstill import StandstillProof
 from recovery.streams import commands, tailing, updates
 from recovery.streams.running import RunningStatus, keep_answer
@@ -65,7 +66,24 @@ def test_of_two_runs_without_an_end_the_newest_is_the_one_that_runs(
     (folder / "local-2.inprogress").write_bytes(b"".join([*logs.started("local-2"), begun_run(OTHERS)]))
     stream, client = adopted(checkpoint, event_log=str(folder), start=RUNS, running=RUNS)
     listed = client.list_updates(stream.pipeline.pipeline_id)
-    assert [(u["update_id"], u["state"]) for u in listed] == [(OTHERS, "RUNNING"), (logs.RUN, "SILENT")]
+    assert [(u["update_id"], u["state"]) for u in listed] == [(OTHERS, "RUNNING"), (logs.RUN, "CANCELED")]
+
+
+def test_a_run_that_was_killed_leaves_its_flow_as_the_next_run_does(
+    checkpoint: Built, tmp_path: Path
+) -> None:
+    """No command tells whether it runs; its log has no end, and will never have one."""
+    folder = Path(write_log(tmp_path / "data" / "two", logs.progress(1), name="local-1.inprogress"))
+    os.utime(folder / "local-1.inprogress", (1_000, 1_000))
+    stream, _ = adopted(checkpoint, event_log=str(folder))
+    refresh(workspace_id=stream.pipeline.workspace_id)
+    assert stream.pipeline.flows.get().state == "unknown"
+    end = json.loads(logs.terminated(None)) | {"runId": OTHERS}
+    lines = [*logs.started("local-2"), begun_run(OTHERS), logs.line(end), logs.ended()]
+    (folder / "local-2").write_bytes(b"".join(lines))
+    refresh(workspace_id=stream.pipeline.workspace_id)
+    flow = stream.pipeline.flows.get()
+    assert (flow.state, flow.condition) == ("ok", "")
 
 
 @pytest.mark.parametrize(("is_older", "state"), [(True, "WAITING_FOR_RESOURCES"), (False, "FAILED")])
