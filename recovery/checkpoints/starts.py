@@ -13,7 +13,8 @@ from recovery.checkpoints import positions
 from recovery.checkpoints.formats import MAX_SOURCES, Malformed, json_of, log_offset
 from recovery.checkpoints.report import SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decode_uri
-from recovery.errors import Refused, WrongUse
+from recovery.contracts.steps import SeededSource, SkippedFile
+from recovery.errors import Refused
 
 # Kinds whose line, with what the checkpoint keeps in the source's own directory, is the whole position. A source that
 # is not known here is one of them where that directory is empty: its line is all that Spark has of it (Python sources).
@@ -53,24 +54,22 @@ class SourceStart:
         """The newest id that its log may hold, where it is a file source with a line."""
         return log_offset(self.offset_json)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {**asdict(self), "again": list(self.again), "skip": [asdict(e) for e in self.skip]}
+    def to_args(self) -> SeededSource:
+        """As a sealed step holds it."""
+        return SeededSource(
+            index=self.index,
+            old=self.old,
+            offset_json=self.offset_json,
+            again=self.again,
+            skip=tuple(SkippedFile(**asdict(entry)) for entry in self.skip),
+            name=self.name,
+        )
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "SourceStart":
-        """Back from `as_dict`. Raises WrongUse for what it never wrote."""
-        try:
-            fields = {
-                **body,
-                "again": tuple(body.get("again", ())),
-                "skip": _decode_entries(body.get("skip", ())),
-            }
-            return cls(**fields)
-        except (TypeError, AttributeError) as error:
-            raise WrongUse(
-                f"This is not the start of a source: {body!r}.", code="no_start_of_a_source"
-            ) from error
+    def from_args(cls, sealed: SeededSource) -> "SourceStart":
+        """Back from `to_args`."""
+        skip = tuple(SourceEntry(entry.path, entry.timestamp_ms, entry.batch_id) for entry in sealed.skip)
+        return cls(sealed.index, sealed.old, sealed.offset_json, sealed.again, skip, sealed.name)
 
 
 def check_starts(starts: Sequence[SourceStart], old: Sequence[SourceProgress]) -> tuple[SourceStart, ...]:
@@ -278,10 +277,6 @@ def _is_object_or_number(offset_json: str | None) -> bool:
         return isinstance(json_of(offset_json), dict)
     except Malformed:
         return False
-
-
-def _decode_entries(bodies: Iterable[Mapping[str, Any]]) -> tuple[SourceEntry, ...]:
-    return tuple(SourceEntry(**entry) for entry in bodies)
 
 
 def _cannot_start(start: SourceStart, why: str, code: str = "not_seedable") -> Refused:

@@ -1,12 +1,12 @@
 """The steps of a plan, as they are fixed when it is sealed, and the arguments of each kind of them."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from pydantic import ValidationInfo, field_serializer, field_validator
 
 from recovery.contracts.names import StepKind
-from recovery.contracts.value import Number, Value
+from recovery.contracts.value import Flag, Number, Value
 
 A = TypeVar("A", bound=Value)
 
@@ -29,6 +29,49 @@ class UpdateArgs(Value):
         return bool(self.full_refresh or self.reset)
 
 
+class SkippedFile(Value):
+    """A file that counts as read, as a file source's log has it."""
+
+    path: str
+    """Its URI, encoded as Spark wrote it."""
+    timestamp_ms: Number
+    """When it was last changed, in ms since 1970."""
+    batch_id: Number
+    """The entry of the log that names it."""
+
+
+class SeededSource(Value):
+    """Where one source of the code starts in the new checkpoint."""
+
+    index: Number
+    """Its number, in plan order."""
+    old: Number | None
+    """The number of the checkpoint's source that it continues; None: it is new."""
+    offset_json: str | None
+    """The offset line after which it continues; None: the reader's own options decide."""
+    again: tuple[str, ...] = ()
+    """Decoded URIs of committed files that are read again."""
+    skip: tuple[SkippedFile, ...] = ()
+    """Files that count as read."""
+    name: str | None = None
+    """Of a new source, where sources are named; a continuing one keeps its name."""
+
+
+class DamageMending(Value):
+    """One damage of a checkpoint, and how a repair mends it."""
+
+    code: str
+    """The finding's code."""
+    file: str
+    """The damaged file, below the checkpoint."""
+    says: str
+    """What is so."""
+    how: str
+    """What the new version has instead."""
+    exact: Flag = True
+    """False: inferred; nothing proves it, so that a person has to check the file."""
+
+
 class SeedArgs(Value):
     """What checkpoint a seed puts into place. Only what is set is stored."""
 
@@ -39,8 +82,8 @@ class SeedArgs(Value):
     """The batch after which it goes on; None: from nothing."""
     from_version: Number | None = None
     """The version that it is made from; None: the checkpoint has one fixed place."""
-    starts: tuple[Mapping[str, Any], ...] | None = None
-    """Where each source starts (`checkpoints.starts.SourceStart`); none: all after the last committed batch."""
+    starts: tuple[SeededSource, ...] | None = None
+    """Where each source starts; None: all after the last committed batch."""
     state: str | None = None
     """`prime`: empty state of the code's shape; `rebuild`: that of a replay; None: none."""
     watermark_ms: Number | None = None
@@ -53,8 +96,8 @@ class SeedArgs(Value):
     """Of a repair, Spark's names of the stateful operators of the code."""
     sources: tuple[Number | None, ...] = ()
     """Of a beginning, for each source of the code the one of the old checkpoint that it goes on as; None: none."""
-    mendings: tuple[Mapping[str, Any], ...] = ()
-    """Of a repair, each damage and its mending (`checkpoints.repairing.work.DamageRepair`)."""
+    mendings: tuple[DamageMending, ...] = ()
+    """Of a repair, each damage and its mending."""
 
 
 class RestoreArgs(Value):

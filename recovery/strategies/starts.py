@@ -113,7 +113,7 @@ def offsets_to_begin(facts: Facts, standing: CheckpointReport) -> list[str | Non
 def seed(facts: Facts, last: int | None) -> SeedArgs:
     """What the step that seeds gets: after which batch of which version, and which sources start elsewhere."""
     args = SeedArgs(last_committed=last, from_version=facts.checkpoint.version)
-    moved = tuple(s.as_dict() for s in starts(facts))
+    moved = tuple(start.to_args() for start in starts(facts))
     return args.model_copy(update={"starts": moved}) if moved else args
 
 

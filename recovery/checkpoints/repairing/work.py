@@ -10,6 +10,7 @@ from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, TooLarge
+from recovery.contracts.steps import DamageMending
 from recovery.numbers import whole
 
 
@@ -53,8 +54,9 @@ class DamageRepair:
     how: str
     exact: bool = True
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    def to_args(self) -> DamageMending:
+        """As a sealed step holds it."""
+        return DamageMending(**asdict(self))
 
 
 @dataclass(frozen=True)

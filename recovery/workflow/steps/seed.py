@@ -1,6 +1,6 @@
 """seed: put the next checkpoint version into place: at the positions of the plan, mended, or begun again.
 
-What a seed starts at is in the step's arguments, as sealed: `starts` (`SourceStart.as_dict()` of every source of the
+What a seed starts at is in the step's arguments, as sealed: `starts` (`SeededSource` of every source of the
 new code), `watermark_ms`, `state` (the folder of a checkpoint whose state is carried over; "prime": empty state of the
 code's shape; "rebuild": that of a replay of what was processed). None of them: every source where it stands, without
 state.
@@ -78,7 +78,7 @@ def _args(context: Context) -> SeedArgs:
 
 
 def _starts(context: Context) -> list[SourceStart] | None:
-    return [SourceStart.from_json(one) for one in _args(context).starts or ()] or None
+    return [SourceStart.from_args(sealed) for sealed in _args(context).starts or ()] or None
 
 
 def _seeded(context: Context, place: str, report: CheckpointReport) -> PreparedCheckpoint:
@@ -194,7 +194,7 @@ def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepare
         operators=args.operators,
         inputs=[(source.location, source.options) for source in contents.inputs],
     )
-    if [m.as_dict() for m in plan.mendings] != list(args.mendings):
+    if tuple(mending.to_args() for mending in plan.mendings) != args.mendings:
         raise Refused(
             "The repairs that are possible now are not those of the plan. The checkpoint was left alone. Seal a "
             "new plan.",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 UNTYPED = re.compile(r"\b(?:dict|Mapping)\[str, Any\]")
-LIMIT = 700
+LIMIT = 698
 """What is left. Lower it when you take one away; what is somebody else's JSON stays."""
 
 

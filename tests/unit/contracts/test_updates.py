@@ -40,6 +40,7 @@ def test_what_is_remembered_of_a_table_is_written_as_it_was_kept() -> None:
         "inputs": {},
         "queries": {},
         "read_again": {"since": "2026-11-27T21:00:00+00:00", "update": "u-0"},
+        "left": {"DeltaSink[/t]": {"loss": None, "read_again": {"since": "", "update": "u-0"}}},
     }
     memory = codec.read(SinkMemory, kept)
     assert memory.loss is not None

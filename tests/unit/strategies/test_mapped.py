@@ -48,7 +48,7 @@ def judged(given: Facts) -> Option:
 
 def starts(option: Option) -> list[tuple[int, int | None, str | None]]:
     (seed,) = [s for s in option.steps if s.kind == "seed"]
-    return [(s["index"], s["old"], s["offset_json"]) for s in seed.args_as(SeedArgs).starts or ()]
+    return [(s.index, s.old, s.offset_json) for s in seed.args_as(SeedArgs).starts or ()]
 
 
 def added(**more: Any) -> Facts:

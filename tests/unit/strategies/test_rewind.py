@@ -74,7 +74,7 @@ def test_the_seed_is_told_the_starts_the_watermark_and_that_state_is_to_be_made(
     option = judged(going())
     (args,) = (s.args_as(SeedArgs) for s in option.steps if s.kind == "seed")
     assert (args.state, args.watermark_ms, args.last_committed) == ("prime", T, 2)
-    assert [s["offset_json"] for s in args.starts or ()] == ['{"orders":{"0":0}}']
+    assert [s.offset_json for s in args.starts or ()] == ['{"orders":{"0":0}}']
     assert [s.kind for s in option.steps] == ["stop", "backup", "seed", "rerun", "verify"]
     begins = next(codec.to_json(c.expected) for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
     assert begins == {"batch": 3, "offsets": ['{"orders":{"0":0}}']}

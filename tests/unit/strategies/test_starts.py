@@ -170,7 +170,7 @@ def test_the_seed_is_told_where_to_start_only_where_something_differs() -> None:
     assert starts(stream()) is None
     assert starts(stream(sources=(source("kafka", start=start("10")),))) is None
     (begun,) = starts(stream(sources=(back(),), counts=COUNTED))
-    assert SourceStart.from_json(begun) == SourceStart(0, 0, '{"orders":{"0":6}}')
+    assert SourceStart.from_args(begun) == SourceStart(0, 0, '{"orders":{"0":6}}')
 
 
 def test_a_finding_says_the_rows_and_what_was_taken_in_place_of_the_wish() -> None:
@@ -283,7 +283,7 @@ def test_files_are_named_one_by_one(
     assert option.blocked is None
     (seed,) = (s.args_as(SeedArgs) for s in option.steps if s.kind == "seed")
     assert seed.starts is not None
-    begun = SourceStart.from_json(seed.starts[0])
+    begun = SourceStart.from_args(seed.starts[0])
     assert (begun.offset_json, list(begun.again)) == (line, again)
     assert [files.decode_uri(e.path) for e in begun.skip] == skip
     expected = {c.code: codec.to_json(c.expected) for c in option.criteria}

@@ -267,11 +267,6 @@ PURE = (
         lambda tmp: starting(tmp, log_gap(), batches=1, files_per_batch=2),
     ),
     Refusal(
-        "no_start_of_a_source",
-        "This is not the start of a source: {'index': 0}.",
-        lambda tmp: SourceStart.from_json({"index": 0}),
-    ),
-    Refusal(
         "no_batch",
         "Batch 7 is not in …. It holds batches 0 to 2.",
         lambda tmp: read_batch(flow_of(tmp).location, 7),

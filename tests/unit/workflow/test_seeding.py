@@ -14,9 +14,10 @@ from django.utils import timezone
 from recovery.checkpoints import inspect_checkpoint, list_versions
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
+from recovery.contracts import codec
 from recovery.contracts.readers import SourceReader
 from recovery.contracts.results import SeedResult
-from recovery.errors import Refused, WrongUse
+from recovery.errors import Refused
 from recovery.models import Recovery, Step
 from recovery.sources.replaying import ProcessedInput
 from recovery.spark.api import Rehearsal, Study
@@ -80,7 +81,10 @@ CHOSEN = [
         ({}, [line(2), line(2)]),
         ({"starts": None, "watermark_ms": None, "state": None}, [line(2), line(2)]),
         ({"starts": []}, [line(2), line(2)]),
-        ({"starts": [s.as_dict() for s in CHOSEN], "watermark_ms": 5}, [KAFKA, line(1), line(3)]),
+        (
+            {"starts": [codec.to_json(s.to_args()) for s in CHOSEN], "watermark_ms": 5},
+            [KAFKA, line(1), line(3)],
+        ),
     ],
     ids=["positions of the plan", "said to be none", "none", "chosen ones"],
 )
@@ -141,7 +145,7 @@ def test_a_flow_that_has_committed_does_not_begin_again(row: Recovery) -> None:
 
 def test_state_from_a_rehearsal_is_carried_over(row: Recovery, tmp_path: Path) -> None:
     Built(tmp_path / "scratch", batches=1).write()
-    where = [SourceStart(n, n, line(2)).as_dict() for n in (0, 1)]
+    where = [codec.to_json(SourceStart(n, n, line(2)).to_args()) for n in (0, 1)]
     seed.run(claimed(row, starts=where, state=str(tmp_path / "scratch")))
     assert [o.version for o in inspect_checkpoint(place(row)).state_operators] == [3]
 
@@ -206,11 +210,10 @@ def test_a_replay_that_cannot_be_made_leaves_the_checkpoint_alone(
     ("args", "error", "words"),
     [
         (
-            {"starts": [SourceStart(0, 0, line(2), again=(uri(0, 3),)).as_dict()]},
+            {"starts": [codec.to_json(SourceStart(0, 0, line(2), again=(uri(0, 3),)).to_args())]},
             Refused,
             "is not in its log",
         ),
-        ({"starts": [{"index": 0}]}, WrongUse, "not the start of a source"),
         ({"state": "nowhere"}, Exception, "nowhere"),
     ],
 )
