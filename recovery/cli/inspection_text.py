@@ -19,13 +19,16 @@ from recovery.checkpoints.report import (
 from recovery.checkpoints.survey import Survey
 from recovery.cli import diagnosis_text
 from recovery.diagnosis.of_text import TextDiagnosis
-from recovery.diagnosis.verdict import LAST_RUN_FAILED, UNFIT
+from recovery.diagnosis.verdict import LAST_RUN_FAILED, LAST_RUN_LOST_ROWS, UNFIT
 from recovery.sinks.base import SinkReport
 from recovery.sources import labels
 
 ORDER = {Severity.BLOCKER: 0, Severity.WARNING: 1, Severity.INFO: 2}
 SHOWN_FILES = 20
-DOUBTS = {  # findings beside which a checkpoint without damage is not called sound
+DOUBTS = {  # findings beside which a checkpoint without damage is not called sound, the gravest first
+    "SINK_SWALLOWED": "Rows may be missing from its table",
+    LAST_RUN_LOST_ROWS: "Rows may be missing from its table",
+    "SINK_HAS_ROWS_OF_BEFORE": "Rows may be in its table twice",
     LAST_RUN_FAILED: "Its program fails all the same",
     "ERROR_OF_ANOTHER_QUERY": "Whether its program runs is not known",
     "NO_FAILURE_RECOGNISED": "Whether its program runs is not known",
@@ -96,7 +99,7 @@ def write_verdict(report: CheckpointReport, *, is_deep: bool) -> str:
         return f"Not sound: {count} blocker{'' if count == 1 else 's'}. See below what to do."
     if report.format == "none":
         return "Empty: there is no checkpoint here."
-    if doubts := [f.code for f in report.findings if f.code in DOUBTS]:
+    if doubts := [code for code in DOUBTS if any(f.code == code for f in report.findings)]:
         return f"No damage found. {DOUBTS[doubts[0]]}: see {doubts[0]}."
     if report.outcome is Outcome.OPEN:
         return f"No damage found. Whether the next run goes on depends on what no file shows: see {_open(report)}."

@@ -58,7 +58,7 @@ class SeededSource(Value):
 
 
 class DamageMending(Value):
-    """One damage of a checkpoint, and how a repair mends it."""
+    """One damage of a checkpoint, and what a repair does about it."""
 
     code: str
     """The finding's code."""

@@ -152,12 +152,14 @@ class TableLoss(Value):
 
 
 class ReadAgain(Value):
-    """A query that began again from its start, into a sink that kept the rows of before."""
+    """A query that began again from its start, or may have, into a sink that kept the rows of before."""
 
     since: str = ""
     """Since when, in ISO form; "": not known."""
     update: str = ""
     """In which update."""
+    is_straight: Flag = False
+    """Whether its numbers went on where those of before ended, so that it is not sure."""
 
 
 class TableHistory(Value):

@@ -94,6 +94,7 @@ def judge_flow(
     code: Sequence[str] | None,
     failed: bool = False,
     why_failed: str = "",
+    why_lost: str = "",
     others: Sequence[Finding] = (),
     file_table: bool = False,
     is_flow: bool = True,
@@ -101,8 +102,9 @@ def judge_flow(
     """The verdict on a flow; with `is_flow` False on a stream of someone's own, by the text of its failure.
 
     `report`: its checkpoint. `code`: Spark's names of the stateful operators of the code that ran last, by id; None:
-    not known. `failed`: whether its last run failed, `why_failed`: the sentence of that failure. `others`: what other
-    flows share with it and must not. `file_table`: whether it writes a table of files, which knows batches by number.
+    not known. `failed`: whether its last run failed, `why_failed`: the sentence of that failure. `why_lost`: how its
+    runs, none of which failed, lost rows. `others`: what other flows share with it and must not. `file_table`: whether
+    it writes a table of files, which knows batches by number.
     """
     held = sorted(report.state_operators, key=lambda o: o.operator_id)
     empty = report.format == "none"
@@ -115,7 +117,9 @@ def judge_flow(
     )
     own = (*unfit, *others, *skips, *report.findings)
     blocked = any(f.severity is Severity.BLOCKER for f in own)
-    failure = (_failure_finding(why_failed, is_flow=is_flow),) if failed and not blocked else ()
+    failure = [_failure_finding(why_failed, is_flow=is_flow)] if failed and not blocked else []
+    if why_lost:
+        failure.append(Finding(LAST_RUN_LOST_ROWS, Severity.WARNING, why_lost, "Diagnose the flow."))
     order = list(Severity)
     findings = tuple(sorted((*own, *failure), key=lambda f: order.index(f.severity)))
     outcomes = list(Outcome)
@@ -134,6 +138,7 @@ def judge_flow(
 #: codes of findings that are about how code and checkpoint fit, and say nothing against the checkpoint itself
 UNFIT = ("STATE_OPERATOR_NOT_IN_CODE", "STATE_OPERATOR_NOT_IN_CHECKPOINT", "STATE_OPERATOR_DIFFERS")
 LAST_RUN_FAILED = "LAST_RUN_FAILED"
+LAST_RUN_LOST_ROWS = "LAST_RUN_LOST_ROWS"
 REFUSES = "Refuses to start: STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA."
 
 

@@ -234,10 +234,12 @@ def _count_query(update: log.ApiUpdate, flow: str, rerun: Rerun | None, memory: 
         return codec.change(memory, loss=_note_passed_over(memory.loss, update, flow))
     if rerun is not None or not requeried.reads_again(ran, before):
         return memory
-    if ran.is_file and before.is_file:
+    is_straight = requeried.goes_straight_on(ran, before)
+    if ran.is_file and before.is_file and not is_straight:
         return codec.change(memory, loss=_note_passed_over(memory.loss, update, flow))
     at = _time(update, flow)
-    read_again = ReadAgain(since=at.isoformat() if at else "", update=memory.update)
+    since = at.isoformat() if at else ""
+    read_again = ReadAgain(since=since, update=memory.update, is_straight=is_straight)
     return codec.change(memory, read_again=read_again)
 
 

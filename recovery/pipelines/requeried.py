@@ -69,15 +69,19 @@ def find_before(kept: Mapping[str, QueryBatches], ran: QueryBatches) -> QueryBat
     return newest if SinkClass.FUNCTION in (ran.sink, newest.sink if newest else "") else None
 
 
+def goes_straight_on(ran: QueryBatches, before: QueryBatches) -> bool:
+    """Whether the numbers go on where the query of before ended, so that only the file that holds its id may be lost.
+    Or a run that no log tells of began again."""
+    return ran.first == before.last + 1
+
+
 def reads_again(ran: QueryBatches, before: QueryBatches | None) -> bool:
-    """Whether a query began again from its start, into a sink that has rows of `before`. Another id is that of a new
-    checkpoint, also where its first batches were not seen; only numbers that go straight on speak against it, as where
-    somebody removed the file that holds the id."""
+    """Whether a query began again from its start, or may have, into a sink that has rows of `before`. Another id is
+    that of a new checkpoint, also where its first batches were not seen."""
     if before is None:
         return False
     if ran.query_id != before.query_id:
-        is_rerun = ran.is_file and ran.first == before.last  # the table's own numbers decide on that
-        return not is_rerun and ran.first != before.last + 1
+        return not (ran.is_file and ran.first == before.last)  # the table's own numbers decide on that
     takes_all = not ran.is_delta and not ran.is_file
     return takes_all and begins_again(ran.first, ran.first_input, before.last, before.last_input)
 

@@ -228,10 +228,15 @@ def _read_again(flow: Flow, recoveries: Sequence[ProvingRecovery], begin: str) -
     if at is not None and _is_settled_since(at, flow, recoveries):
         return None
     on = f" on {at:%d %b %Y, %H:%M} UTC" if at else ""
+    what = (
+        "its query had another id, as after a new checkpoint"
+        if read_again.is_straight
+        else "its query began again from the start"
+    )
     return Doubt(
         DoubtCode.READ_AGAIN,
         "rows may be twice",
-        f"{begin}, but{on} its query began again from the start, and its table was not emptied.",
+        f"{begin}, but{on} {what}, and its table was not emptied.",
         "Rows may be there twice, or missing. Compare the table with its input, or write it from scratch.",
     )
 

@@ -10,6 +10,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.uris import spell_place
 from recovery.contracts.diagnosis import Storage
 from recovery.contracts.facts import GatheredFacts
+from recovery.contracts.updates import CONDITIONS_WITHOUT_ERROR
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis.judgement import title_by_error
 from recovery.diagnosis.platforms import PlatformSupport, WrittenKind
@@ -30,12 +31,14 @@ SINKS = {
 
 def verdict_on(flow: Flow, report: CheckpointReport, *, recovery: Recovery | None, root: str) -> FlowVerdict:
     """The verdict on a flow over a report of its checkpoint, which lies in `root`. `recovery`: its open one."""
-    failed = flow.state == "failed"
+    is_silent = flow.condition in CONDITIONS_WITHOUT_ERROR
+    why = title_of(flow, recovery) if flow.state == "failed" else ""
     return judge_flow(
         report,
         code=code_operators(flow, recovery),
-        failed=failed,
-        why_failed=title_of(flow, recovery) if failed else "",
+        failed=flow.state == "failed" and not is_silent,
+        why_failed="" if is_silent else why,
+        why_lost=why if is_silent else "",
         others=find_shared_storage(flow, root, file_table=writes_files(flow)),
         file_table=writes_files(flow),
     )

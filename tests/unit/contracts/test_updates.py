@@ -39,8 +39,13 @@ def test_what_is_remembered_of_a_table_is_written_as_it_was_kept() -> None:
         "loss": {"condition": "SINK_PASSED_OVER", "since": "", "update": "u-0", "settled_by": None},
         "inputs": {},
         "queries": {},
-        "read_again": {"since": "2026-11-27T21:00:00+00:00", "update": "u-0"},
-        "left": {"DeltaSink[/t]": {"loss": None, "read_again": {"since": "", "update": "u-0"}}},
+        "read_again": {"since": "2026-11-27T21:00:00+00:00", "update": "u-0", "is_straight": True},
+        "left": {
+            "DeltaSink[/t]": {
+                "loss": None,
+                "read_again": {"since": "", "update": "u-0", "is_straight": False},
+            }
+        },
     }
     memory = codec.read(SinkMemory, kept)
     assert memory.loss is not None

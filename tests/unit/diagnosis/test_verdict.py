@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity, StateOperator
+from recovery.cli.inspection_text import write_verdict
 from recovery.diagnosis.verdict import CheckpointState, StepFit, judge_flow, stateful_steps
 
 HEALTHY = CheckpointReport(
@@ -70,6 +71,26 @@ def test_a_failure_that_nothing_explains_is_a_finding_of_its_own() -> None:
     found = judge_flow(STATELESS, code=None, failed=True, why_failed="KeyError: 'S3_BUCKET'.").findings
     assert [(f.code, f.severity) for f in found] == [("LAST_RUN_FAILED", Severity.WARNING)]
     assert found[0].says.endswith("KeyError: 'S3_BUCKET'.")
+
+
+def test_rows_that_runs_lost_are_no_failure_of_the_next_run() -> None:
+    verdict = judge_flow(STATELESS, code=None, why_lost="Its batch numbers began again.")
+    assert [(f.code, f.severity) for f in verdict.findings] == [("LAST_RUN_LOST_ROWS", Severity.WARNING)]
+    assert verdict.outcome is Outcome.GOES_ON
+
+
+@pytest.mark.parametrize(
+    ("codes", "named"),
+    [
+        (("LAST_RUN_FAILED",), "LAST_RUN_FAILED"),
+        (("LAST_RUN_FAILED", "SINK_SWALLOWED"), "SINK_SWALLOWED"),
+        (("LAST_RUN_LOST_ROWS",), "LAST_RUN_LOST_ROWS"),
+        (("STATE_UNTOLD", "SINK_HAS_ROWS_OF_BEFORE"), "SINK_HAS_ROWS_OF_BEFORE"),
+    ],
+)
+def test_the_first_line_of_an_inspection_names_what_weighs_most(codes: tuple[str, ...], named: str) -> None:
+    findings = tuple(Finding(code, Severity.WARNING, "It is so.", "Look.") for code in codes)
+    assert f"see {named}." in write_verdict(replace(HEALTHY, findings=findings), is_deep=True)
 
 
 def test_a_table_of_files_is_named_with_the_batches_that_it_drops() -> None:

@@ -21,7 +21,7 @@ from console.presenters import (
 from console.presenters.measured import say_measured
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts import codec, criterion_values
-from recovery.contracts.diagnosis import Diagnosis
+from recovery.contracts.diagnosis import ChainedError, Diagnosis
 from recovery.contracts.facts import GatheredFacts
 from recovery.contracts.names import ChangeIntent
 from recovery.contracts.positions import PositionChange
@@ -240,7 +240,7 @@ def test_events_of_other_flows_are_left_out_and_those_of_the_whole_update_are_no
     ],
 )
 def test_an_error_is_told_by_its_first_sentence(message: str, said: str) -> None:
-    assert inventory.first_sentence([{"message": "outer"}, {"message": message}]) == said
+    assert inventory.first_sentence([ChainedError(message="outer"), ChainedError(message=message)]) == said
 
 
 @pytest.mark.parametrize(

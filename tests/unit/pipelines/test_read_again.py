@@ -57,7 +57,8 @@ def test_a_query_that_began_again_beside_the_rows_of_before_is_in_doubt_until_a_
 @pytest.mark.parametrize(
     ("first", "sink", "query", "rows", "expected"),
     [
-        (2, DELTA, "q-2", 10, ""),
+        (2, DELTA, "q-1", 10, ""),
+        (2, DELTA, "q-2", 10, DOUBT),
         (0, "DeltaSink[/tables/new]", "q-2", 10, ""),
         (0, DELTA, "q-2", 0, ""),
         (0, FUNCTION, "q-2", 10, DOUBT),
@@ -67,6 +68,7 @@ def test_a_query_that_began_again_beside_the_rows_of_before_is_in_doubt_until_a_
     ],
     ids=[
         "it goes on",
+        "it goes on under another id",
         "another table",
         "it read nothing",
         "a function",
@@ -159,16 +161,20 @@ def test_batches_that_come_after_a_run_was_taken_for_over_are_counted(api: Api, 
     assert doubt(workspace) == DOUBT
 
 
-@pytest.mark.parametrize(("first", "query", "found"), [(7, "q-2", LOST), (3, "q-2", FINE), (7, "q-1", FINE)])
+@pytest.mark.parametrize(
+    ("first", "query", "found", "told"),
+    [(7, "q-2", LOST, "rows-lost"), (3, "q-2", FINE, DOUBT), (7, "q-1", FINE, "")],
+    ids=["another query", "it may be the same one without its id", "the same query"],
+)
 def test_a_file_table_passed_over_the_first_batches_of_another_query_though_no_poll_saw_them(
-    api: Api, workspace: Workspace, first: int, query: str, found: tuple[str, str]
+    api: Api, workspace: Workspace, first: int, query: str, found: tuple[str, str], told: str
 ) -> None:
-    """Numbers that go straight on are those of a checkpoint whose id somebody removed."""
     shop = api.add("p1", "shop")
     run(shop, "u1", {ONE: [0, 1, 2]}, sink=FILES, query="q-1")
     assert seen(workspace) == FINE
     run(shop, "u2", {ONE: [first]}, sink=FILES, query=query)
     assert seen(workspace) == found
+    assert Flow.objects.get().table_doubt == told
 
 
 @pytest.mark.parametrize(
