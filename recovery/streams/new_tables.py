@@ -88,16 +88,16 @@ def _has_nothing_of_before(place: str, ended_ms: int, started_ms: int) -> bool:
         return known
     with reaching(place):
         table = Store.open(place)
-        is_delta = table.is_dir(DELTA_LOG)
-        if is_delta:
+        is_file_table = False
+        if table.is_dir(DELTA_LOG):
             is_new = deltasink.was_emptied(table, ended_ms, started_ms)
-        elif table.is_dir(sinklog.FOLDER):
+        elif is_file_table := table.is_dir(sinklog.FOLDER):
             is_new = sinklog.began_after(table, ended_ms)
-        else:
-            files = table.entries("", LOOKED_AT + 1)
-            is_new = len(files) <= LOOKED_AT and all(
-                not file.is_dir and file.mtime_ms is not None and file.mtime_ms > ended_ms for file in files
+        else:  # rows of before may be in files that a job has written again since
+            files, after_ms = table.entries("", LOOKED_AT + 1), max(ended_ms, started_ms)
+            is_new = 0 < len(files) <= LOOKED_AT and all(
+                not file.is_dir and file.mtime_ms is not None and file.mtime_ms > after_ms for file in files
             )
-    if is_new or is_delta:
+    if is_new or not is_file_table:
         _ASKED.put(asked, is_new)
     return is_new

@@ -41,13 +41,14 @@ class Place:
         more = ("--event-log", str(self.events), "--sink", str(self.table))
         run_json(monkeypatch, token_of("rita", Role.RESPONDER), "adopt", str(self.checkpoint), *more)
 
-    def start_again(self, batches: int, *, kind: str = "FileSink", ends: bool = True) -> Flow:
-        """With a new checkpoint; the flow as the next poll sees it."""
+    def start_again(self, batches: int, *, kind: str = "FileSink", ends: bool = True, hours: int = 0) -> Flow:
+        """With a new checkpoint, so long after the first run; the flow as the next poll sees it."""
         shutil.rmtree(self.checkpoint)
         query = str(uuid.uuid4())
         Built(self.checkpoint, query_id=query).write()
         run_id = str(uuid.uuid4())
-        _write_run(self.events / "local-2", self.table, query, run_id, batches, kind=kind, ends=ends)
+        log = self.events / "local-2"
+        _write_run(log, self.table, query, run_id, batches, kind=kind, ends=ends, hours=hours)
         pipeline = Stream.objects.get().pipeline
         refresh(workspace_id=pipeline.workspace_id, only=pipeline.pipeline_id)
         return Flow.objects.get()
@@ -106,6 +107,33 @@ def test_a_stream_whose_checkpoint_was_removed_is_in_doubt_unless_its_delta_tabl
     place.adopt(monkeypatch, kind=kind)
     flow = place.start_again(batches, kind=kind, ends=ends)
     assert (flow.state, flow.table_doubt) == (state, doubt)
+
+
+@pytest.mark.parametrize(
+    ("written", "doubt"),
+    [
+        ("2026-11-20T00:00:00", "read-again"),
+        ("2026-11-22T21:00:00", "read-again"),
+        ("2026-11-22T22:31:05", ""),
+        (None, "read-again"),
+    ],
+    ids=[
+        "before the first run",
+        "between the runs, as by a compaction",
+        "by the run itself",
+        "no file is there",
+    ],
+)
+def test_a_table_without_a_log_is_new_only_where_the_run_wrote_every_file_of_it(
+    monkeypatch: pytest.MonkeyPatch, place: Place, written: str | None, doubt: str
+) -> None:
+    place.table.mkdir()
+    place.adopt(monkeypatch, kind="ForeachBatchSink")
+    if written is not None:
+        put(place.table / "part-0.parquet", "rows")
+        at = datetime.fromisoformat(f"{written}+00:00").timestamp()
+        os.utime(place.table / "part-0.parquet", (at, at))
+    assert place.start_again(3, kind="ForeachBatchSink", hours=2).table_doubt == doubt
 
 
 def test_the_table_of_a_run_that_was_killed_is_not_new(monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
@@ -194,6 +222,7 @@ def _write_run(
     *,
     kind: str = "FileSink",
     ends: bool = True,
+    hours: int = 0,
 ) -> None:
     told = [
         *logs.started(log.name),
@@ -203,4 +232,5 @@ def _write_run(
     ]
     named = (kind if kind == "ForeachBatchSink" else f"{kind}[{table}]").encode()
     file = log if ends else log.with_name(f"{log.name}.inprogress")
-    file.write_bytes(b"".join(told).replace(b"FileSink[file:/out]", named))
+    text = b"".join(told).replace(b"FileSink[file:/out]", named)
+    file.write_bytes(text.replace(b"2026-11-22T20", f"2026-11-22T{20 + hours}".encode()))
