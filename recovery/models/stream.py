@@ -62,9 +62,10 @@ class StreamStart(models.Model):
     """One start of an adopted stream for a recovery: by its command, or (`by_hand`) by whoever does it.
 
     `update_id`: by which the recovery knows it; `batch_before`: the newest committed batch then, None for none;
-    `source`: the program's files as they were, by path. `is_look`: nothing was started, a stream that runs is watched.
-    `ended`: how it ended for the recovery, "" while it is waited for; `failure`: why it failed; `failure_class`: the
-    class of that cause, "" where the text tells; `run_id`: of the run that came of it, where an event log tells.
+    `batch_after`: the newest committed batch when it ended for the recovery, None where that is not kept; `source`: the
+    program's files as they were, by path. `is_look`: nothing was started, a stream that runs is watched. `ended`: how
+    it ended for the recovery, "" while it is waited for; `failure`: why it failed; `failure_class`: the class of that
+    cause, "" where the text tells; `run_id`: of the run that came of it, where an event log tells.
     """
 
     stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="starts")
@@ -75,6 +76,7 @@ class StreamStart(models.Model):
     is_look = models.BooleanField(default=False)
     folder = models.CharField(max_length=1000, blank=True, default="")
     batch_before = models.BigIntegerField(null=True)
+    batch_after = models.BigIntegerField(null=True)
     query_id = models.CharField(max_length=80, blank=True, default="")
     source = models.JSONField(default=dict)
     run_id = models.CharField(max_length=80, blank=True, default="")

@@ -20,7 +20,7 @@ from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import EarlyEnd, SeenRun
-from recovery.eventlogs.values import RunState, is_row_setting
+from recovery.eventlogs.values import Run, RunState, is_row_setting
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient
 from recovery.pipelines.errors import ActiveUpdate
@@ -31,7 +31,7 @@ from recovery.streams.new_tables import list_table_beginnings
 from recovery.streams.places import CheckpointOwners
 from recovery.streams.settling import RequestedStart, StartOutcome, judge_start
 from recovery.streams.standing import StreamProgress, read_progress
-from recovery.streams.started_runs import is_of_start, list_updates_of_other_runs, match_runs
+from recovery.streams.started_runs import cut_run, is_of_start, list_updates_of_other_runs, match_runs
 from recovery.streams.updates import (
     StreamStatus,
     StreamUpdate,
@@ -394,7 +394,13 @@ class StreamsClient(PipelinesClient):
         claimed = match_runs(starts, seen)
         told = [
             # what the command answered before a start tells nothing of it
-            self._update_of_start(s, claimed.get(s.pk), standing, None if _is_older(noted, s) else alive, now)
+            self._update_of_start(
+                s,
+                cut_run(claimed.get(s.pk), s, starts),
+                standing,
+                None if _is_older(noted, s) else alive,
+                now,
+            )
             for s in starts
         ]
         told += list_updates_of_other_runs(starts, claimed, seen, by_command, now)
@@ -414,29 +420,31 @@ class StreamsClient(PipelinesClient):
     def _update_of_start(
         self,
         start: StreamStart,
-        seen: SeenRun | None,
+        run: Run | None,
         standing: StreamProgress,
         alive: bool | None,
         now: datetime,
     ) -> StreamUpdate:
-        run, asked_ms = seen.run if seen else None, int(start.asked_at.timestamp() * 1000)
+        asked_ms = int(start.asked_at.timestamp() * 1000)
         if start.ended:
             outcome = StartOutcome(start.ended, start.failure, start.failure_class)
         else:
             outcome = judge_start(_begun(start), run, standing, alive, now)
             if outcome.state in ("COMPLETED", "FAILED"):
-                self._note_end(start, outcome, run.run_id if run else "", now)
+                self._note_end(start, outcome, standing.committed, run.run_id if run else "", now)
         ended = int(start.ended_at.timestamp() * 1000) if start.ended_at else None
         return StreamUpdate(
             start.update_id, outcome.state, asked_ms, ended, run, outcome.failure, start.request_id, "API_CALL",
             outcome.failure_class,
         )  # fmt: skip
 
-    def _note_end(self, start: StreamStart, outcome: StartOutcome, run_id: str, now: datetime) -> None:
+    def _note_end(
+        self, start: StreamStart, outcome: StartOutcome, committed: int | None, run_id: str, now: datetime
+    ) -> None:
         """Unless someone else has noted it."""
         StreamStart.objects.filter(pk=start.pk, ended="").update(
             ended=outcome.state, failure=outcome.failure, failure_class=outcome.failure_class, ended_at=now,
-            run_id=run_id,
+            batch_after=committed, run_id=run_id,
         )  # fmt: skip
         start.refresh_from_db()
 

@@ -84,13 +84,29 @@ def build_update(
     return StreamUpdate(run.run_id, state, run.started_ms, ended, run, run.failure)
 
 
+@dataclass(frozen=True)
+class CoveredEnd:
+    """Where a recovery's starts of a run were over. `at`: when; `batch`: the newest batch committed then, None where
+    that was not kept: then its time tells, by the driver's clock."""
+
+    at: datetime
+    batch: int | None = None
+
+    def is_before(self, progress: Mapping[str, object]) -> bool:
+        """Did this batch come later, so that it is of no start?"""
+        number = progress.get("batchId")
+        if self.batch is not None and isinstance(number, int):
+            return number > self.batch
+        return (batch_ms(progress) or 0) > self.at.timestamp() * 1000
+
+
 def build_update_since(
-    seen: SeenRun, now: datetime, since: datetime, *, alive: bool | None, is_followed: bool = False
+    seen: SeenRun, now: datetime, end: CoveredEnd, *, alive: bool | None, is_followed: bool = False
 ) -> StreamUpdate:
-    """The update of a run that a start has left going: what became of it after `since`, when the last start of it was
-    over. It is newer than they are, and its batches are those that came later."""
-    since_ms = int(since.timestamp() * 1000)
-    later = tuple(body for body in seen.run.batches if (batch_ms(body) or 0) > since_ms)
+    """The update of a run that a start has left going: what became of it after the last start of it was over. It is
+    newer than they are, and its batches are those that came later."""
+    since_ms = int(end.at.timestamp() * 1000)
+    later = tuple(body for body in seen.run.batches if end.is_before(body))
     run = replace(seen.run, batches=later, batches_in_all=len(later))
     told = build_update(replace(seen, run=run), now, alive=alive, is_followed=is_followed)
     return replace(told, created_ms=max(told.created_ms, since_ms + 1))

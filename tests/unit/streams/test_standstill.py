@@ -224,6 +224,41 @@ def test_what_a_recovery_left_running_is_followed_to_its_end(
     assert newest["state"] == state
 
 
+@pytest.mark.parametrize("batch_after", [2, None])
+@pytest.mark.parametrize(
+    ("end", "state"),
+    [((), "RUNNING"), ((logs.terminated(None), logs.ended()), "COMPLETED"), ((logs.ended(),), "CANCELED")],
+    ids=["it runs", "it was ended", "its session was stopped"],
+)
+def test_batches_after_a_recovery_are_those_of_the_run_that_it_left(
+    batch_after: int | None, end: tuple[bytes, ...], state: str, checkpoint: Built, tmp_path: Path
+) -> None:
+    """Each batch is of one update: what is counted twice began again, and what is not counted hides that."""
+    name = "local-1" if end else "local-1.inprogress"
+    log = write_log(tmp_path / "data" / "left", *(logs.progress(n) for n in range(2, 5)), *end, name=name)
+    stream, client = adopted(checkpoint, event_log=log, start=RUNS, running=ASLEEP if end else RUNS)
+    left_running(stream, logs.RUN)
+    ended_at = datetime.fromisoformat(
+        "2026-11-22T20:31:02.500000+00:00"
+    )  # batch n began n seconds after the minute
+    asked_at = ended_at - timedelta(seconds=30)
+    StreamStart.objects.update(asked_at=asked_at, ended_at=ended_at, batch_before=1, batch_after=batch_after)
+    key = stream.pipeline.pipeline_id
+    newest, start = client.list_updates(key)[:2]
+    numbers = {
+        update["update_id"]: [
+            json.loads(json.dumps(event["details"]["stream_progress"]["progress_json"]))["batchId"]
+            for event in client.events(key, filter=f"update_id = '{update['update_id']}'")
+            if event["event_type"] == "stream_progress"
+        ]
+        for update in (newest, start)
+    }
+    assert (newest["update_id"], newest["state"], start["update_id"]) == (logs.RUN, state, "start-1")
+    assert sorted(numbers[logs.RUN]) == [3, 4]
+    if batch_after is not None:
+        assert numbers["start-1"] == [2]
+
+
 def test_what_an_earlier_recovery_left_running_is_no_news_after_the_next_one(
     checkpoint: Built, tmp_path: Path
 ) -> None:
