@@ -431,7 +431,7 @@ class StreamsClient(PipelinesClient):
         else:
             outcome = judge_start(_begun(start), run, standing, alive, now)
             if outcome.state in ("COMPLETED", "FAILED"):
-                self._note_end(start, outcome, standing.committed, run.run_id if run else "", now)
+                self._note_end(start, outcome, standing, run, now)
         ended = int(start.ended_at.timestamp() * 1000) if start.ended_at else None
         return StreamUpdate(
             start.update_id, outcome.state, asked_ms, ended, run, outcome.failure, start.request_id, "API_CALL",
@@ -439,12 +439,18 @@ class StreamsClient(PipelinesClient):
         )  # fmt: skip
 
     def _note_end(
-        self, start: StreamStart, outcome: StartOutcome, committed: int | None, run_id: str, now: datetime
+        self,
+        start: StreamStart,
+        outcome: StartOutcome,
+        standing: StreamProgress,
+        run: Run | None,
+        now: datetime,
     ) -> None:
         """Unless someone else has noted it."""
+        brought = [n for n in (standing.committed, run.last_batch if run else None) if n is not None]
         StreamStart.objects.filter(pk=start.pk, ended="").update(
             ended=outcome.state, failure=outcome.failure, failure_class=outcome.failure_class, ended_at=now,
-            batch_after=committed, run_id=run_id,
+            batch_after=max(brought, default=None), run_id=run.run_id if run else "",
         )  # fmt: skip
         start.refresh_from_db()
 
