@@ -33,6 +33,17 @@ def sum_leftover(proofs: Sequence[Measured]) -> Leftover:
     return Leftover(lost.rows, doubled.rows, lost.differs or doubled.differs)
 
 
+def say_counted(proof: Measured) -> str:
+    """The rows that a proof counted as lost or doubled, whether it held or not: `149 rows doubled`; "" for none."""
+    counted = ((proof.lost, proof.lost_bound, "lost"), (proof.doubled, proof.doubled_bound, "doubled"))
+    known = [
+        (MeasuredRows(rows, bound), word)
+        for rows, bound, word in counted
+        if rows and bound is not Bound.UNKNOWN
+    ]
+    return ", ".join(words.say_cost(rows, word) for rows, word in known)
+
+
 def settles(proof: Measured) -> bool:
     """Whether it counted the whole table: what no proof before it found need be named."""
     return settles_lost(proof) and settles_doubled(proof)

@@ -27,7 +27,7 @@ from recovery.notify.actions import announce_event
 from recovery.pipelines import retention
 from recovery.pipelines.losses import WELL_AGAIN, read_table_memory
 from recovery.pipelines.retention import RetentionState
-from recovery.verification.leftover import asks_earlier, settles, sum_leftover
+from recovery.verification.leftover import asks_earlier, say_counted, settles, sum_leftover
 
 
 @dataclass(frozen=True)
@@ -271,12 +271,17 @@ def _not_proven(recoveries: Sequence[ProvingRecovery], begin: str) -> Doubt | No
         text = f"Of {number} {wrong} did not hold and {unknown} could not be measured."
     else:
         text = "Nothing was measured." if newest.state in PROVING else "Its last proof did not hold."
+    cost = say_counted(newest.proof) if newest.proof else ""
+    left = (
+        f"It counted {cost}." if cost else "A good end does not show whether rows are missing or there twice."
+    )
     return Doubt(
         DoubtCode.NOT_PROVEN,
-        "not proven",
+        f"not proven, {cost}" if cost else "not proven",
         f"{begin}, but {newest.label} has not proven its table.",
-        f"{text} A good end does not show whether rows are missing or there twice.",
+        f"{text} {left}",
         newest.pk,
+        cost,
     )
 
 

@@ -75,6 +75,26 @@ def test_a_proof_that_fails_is_kept_as_not_proven_until_the_recovery_is_rolled_b
     assert (kept(flow), attention(), told()) == (("", False), 0, [])
 
 
+@pytest.mark.parametrize(
+    ("changes", "cost"),
+    [
+        ({}, "2 rows lost"),
+        ({"doubled": 149, "doubled_bound": "at most"}, "2 rows lost, at most 149 rows doubled"),
+        ({"lost": 2, "lost_bound": "unknown"}, ""),
+        ({"lost": 0, "lost_bound": "exact"}, ""),
+    ],
+    ids=["lost", "and doubled", "of a bound that is not known", "none"],
+)
+def test_a_proof_that_failed_names_the_rows_that_it_counted(changes: dict[str, Any], cost: str) -> None:
+    flow = f.flow()
+    made = Recovery.objects.create(flow=flow, state="verifying", created_by="ada")
+    measured = codec.to_json(f.proof(verified=False, **changes))
+    moves.move(made, "needs_attention", measured=measured, reason="Not proven.")
+    [doubt] = doubts_of([flow.pk], timezone.now()).values()
+    assert (doubt.code, doubt.cost) == (DoubtCode.NOT_PROVEN, cost)
+    assert doubt.word == (f"not proven, {cost}" if cost else "not proven")
+
+
 def test_a_further_plan_or_a_second_measurement_ends_no_doubt_before_it_has_proven_the_table() -> None:
     flow = f.flow()
     made = Recovery.objects.create(flow=flow, state="verifying", created_by="ada")
