@@ -131,11 +131,14 @@ class LostRows(StrEnum):
 
 QUERY_ID_SHARED: Final = "QUERY_ID_SHARED"
 """The condition of a flow that another one with the same query id ends without an error."""
+CHECKPOINT_GONE: Final = "CHECKPOINT_GONE"
+"""The condition of a plain stream whose checkpoint was there and no longer is."""
 CONDITIONS_WITHOUT_ERROR: Final[tuple[str, ...]] = (
     *(condition.value for condition in LostRows),
     QUERY_ID_SHARED,
+    CHECKPOINT_GONE,
 )
-"""Conditions of which no error tells: they show in what the updates did."""
+"""Conditions of which no error tells: they show in what the updates did, and in what the checkpoint lacks."""
 
 
 class TableLoss(Value):

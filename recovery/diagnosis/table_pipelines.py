@@ -114,6 +114,24 @@ ROWS: Final = (
         dont=("Do not copy a checkpoint to begin a second flow: its query id comes with it.",),
     ),
     ErrorRow(
+        code="CHECKPOINT_GONE",
+        conditions=("CHECKPOINT_GONE",),
+        family=FAMILY,
+        title="The checkpoint of this stream is gone: its next run begins again from the start, next to the rows that "
+        "its table has.",
+        damaged="the checkpoint: nothing of it is there",
+        reset=RESET_NO,
+        severity=4,
+        do=(
+            "Do not start the stream: a table of files skips its first batches, and any other sink gets their rows "
+            "again.",
+            "Put the checkpoint back where it was, from a backup or from where it was moved to.",
+            "If there is none, move the table away too, so that the stream writes a new one from the whole input; or "
+            "make sure that the code reads only new input.",
+        ),
+        dont=("Do not start it only to see what happens.",),
+    ),
+    ErrorRow(
         code="SINK_NOT_READ",
         conditions=("SINK_NOT_READ",),
         family=FAMILY,

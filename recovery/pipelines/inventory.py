@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from recovery.contracts.updates import CHECKPOINT_GONE
 from recovery.errors import NotFound, RepriseError, Unreachable
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.names import shown
@@ -25,7 +26,7 @@ from recovery.pipelines import across, behind, folding, listing, losses, retaggi
 from recovery.pipelines.asking import ClientPool, OlderUpdates, PipelineReply, PolledPipeline
 from recovery.pipelines.client import ApiDenied
 from recovery.pipelines.errors import ApiBusy
-from recovery.pipelines.events import ENDED
+from recovery.pipelines.events import CHECKPOINT_IS_GONE, ENDED
 from recovery.pipelines.failing import NOTHING, is_gone, memory_of, read_memory
 from recovery.pipelines.failures import (
     FailurePhase,
@@ -239,7 +240,7 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
             move = retagging.judge(held, environment, timezone.now()) if held else None
             pipeline = _write_pipeline(workspace, asked.id, held, values | (move.values() if move else {}))
             _write_flows(
-                pipeline, remembered, reply, back, locked, again=_runs_without_update(pipeline, remembered)
+                pipeline, remembered, reply, back, locked, again=_asks_again(pipeline, remembered, reply)
             )
             _write_health(pipeline, judge_pipeline(folding.real(remembered)), remembered)
             if held and move:
@@ -249,11 +250,20 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
     across.write_in_order([asked.row] if asked.row else [], write)
 
 
-def _runs_without_update(pipeline: Pipeline, updates: Sequence[Mapping[str, object]]) -> bool:
-    """Does a flow count as running though none of the newest updates is active? A plain stream does where its running
-    command alone showed it running, and no longer does: there is no update to read then."""
+def _asks_again(pipeline: Pipeline, updates: Sequence[Mapping[str, object]], reply: PipelineReply) -> bool:
+    """Has a flow changed of which no update tells? A plain stream counts as running where its running command alone
+    showed that, and no longer does; and its checkpoint goes, or comes back."""
     active = any(update.get("state") not in ENDED for update in updates)
-    return not active and pipeline.flows.filter(state="running").exists()
+    if not active and pipeline.flows.filter(state="running").exists():
+        return True
+    was_gone = pipeline.flows.filter(condition=CHECKPOINT_GONE).exists()
+    return was_gone is not _has_lost_checkpoint(pipeline, reply)
+
+
+def _has_lost_checkpoint(pipeline: Pipeline, reply: PipelineReply) -> bool:
+    """Is the checkpoint of a plain stream gone, and no recovery open, which may be about to put another one there?"""
+    is_gone = bool(reply.answer.get(CHECKPOINT_IS_GONE))
+    return is_gone and not Recovery.objects.filter(flow__pipeline=pipeline, active=True).exists()
 
 
 def _write_pipeline(
@@ -294,6 +304,8 @@ def _write_flows(
     )
     ids = twins.query_ids(folded, rows).values()
     folded = twins.over(folded, rows, updates, across.query_ids_elsewhere(pipeline, set(ids)))
+    if _has_lost_checkpoint(pipeline, reply):
+        folded = {name: losses.note_gone_checkpoint(values) for name, values in folded.items()}
     elsewhere = across.standings_elsewhere(pipeline, behind.nodes_of(folded, rows))
     moved: set[str] = set()
     for name, values in behind.over(folded, rows, updates, elsewhere).items():

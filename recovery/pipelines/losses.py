@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from recovery.contracts import codec
 from recovery.contracts.updates import (
+    CHECKPOINT_GONE,
     CONDITIONS_WITHOUT_ERROR,
     FileBatches,
     FlowInUpdate,
@@ -135,6 +136,14 @@ def _fields(state: str, loss: TableLoss) -> FlowValues:
         "condition": loss.condition.value,
         "error": [],
     }
+
+
+def note_gone_checkpoint(values: FlowValues) -> FlowValues:
+    """New values of the row of a plain stream without its checkpoint. A failure, lost rows and a run say their own."""
+    if values["state"] not in GIVES_WAY or values.get("condition"):
+        return values
+    gone: FlowValues = {"state": "unknown", "failing_since": None, "failed_update": "", "error": []}
+    return {**values, **gone, "condition": CHECKPOINT_GONE}
 
 
 WELL_AGAIN: Final[FlowValues] = {

@@ -24,6 +24,7 @@ from recovery.eventlogs.values import Run, RunState, is_row_setting
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient
 from recovery.pipelines.errors import ActiveUpdate
+from recovery.pipelines.events import CHECKPOINT_IS_GONE
 from recovery.pipelines.folding import SILENT
 from recovery.pipelines.standstill import StandstillProof
 from recovery.streams import commands, files, noting, running, tailing
@@ -472,6 +473,7 @@ class StreamsClient(PipelinesClient):
             "state": "RUNNING" if snapshot.status.alive else "IDLE",
             "spec": _with_session_settings(snapshot.pipeline.spec, snapshot.seen, snapshot.stream.start),
             "latest_updates": updates,
+            CHECKPOINT_IS_GONE: snapshot.standing.is_gone and bool(snapshot.stream.query_ids),
         }
 
 

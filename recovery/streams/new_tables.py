@@ -94,10 +94,24 @@ def _has_nothing_of_before(place: str, ended_ms: int, started_ms: int) -> bool:
         elif is_file_table := table.is_dir(sinklog.FOLDER):
             is_new = sinklog.began_after(table, ended_ms)
         else:  # rows of before may be in files that a job has written again since
-            files, after_ms = table.entries("", LOOKED_AT + 1), max(ended_ms, started_ms)
-            is_new = 0 < len(files) <= LOOKED_AT and all(
-                not file.is_dir and file.mtime_ms is not None and file.mtime_ms > after_ms for file in files
-            )
+            after_ms, written = max(ended_ms, started_ms), _list_write_times(table)
+            is_new = bool(written) and all(ms is not None and ms > after_ms for ms in written)
     if is_new or not is_file_table:
         _ASKED.put(asked, is_new)
     return is_new
+
+
+def _list_write_times(table: Store) -> list[int | None]:
+    """When each file of a table was written, in ms since 1970, those of its partitions too; [] for more files than are
+    looked at. Raises RepriseError, OSError."""
+    written: list[int | None] = []
+    folders, looked_at = [""], 0
+    while folders:
+        folder = folders.pop()
+        entries = table.entries(folder, LOOKED_AT + 1)
+        looked_at += len(entries)
+        if looked_at > LOOKED_AT:
+            return []
+        folders += [f"{folder}/{entry.name}".lstrip("/") for entry in entries if entry.is_dir]
+        written += [entry.mtime_ms for entry in entries if not entry.is_dir]
+    return written

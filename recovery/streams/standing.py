@@ -13,14 +13,16 @@ MOST_METADATA: Final = 65_536
 
 @dataclass(frozen=True)
 class StreamProgress:
-    """`query_id` "" where there is no checkpoint. `planned`, `committed`: the newest batch of each log, None for none;
-    `moved_ms`: when one of them was written last; `committed_ms`: when the newest commit was."""
+    """`query_id` "" where it cannot be read; `is_gone`: nothing of a checkpoint is there. `planned`, `committed`: the
+    newest batch of each log, None for none; `moved_ms`: when one of them was written last; `committed_ms`: when the
+    newest commit was."""
 
     query_id: str = ""
     planned: int | None = None
     committed: int | None = None
     moved_ms: int | None = None
     committed_ms: int | None = None
+    is_gone: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -34,7 +36,9 @@ def read_progress(checkpoint: str) -> StreamProgress:
         store = Store.open(checkpoint)
         try:
             query_id = parse_metadata(store.read("metadata", MOST_METADATA)) or ""
-        except (FileNotFoundError, NotADirectoryError, Malformed):
+        except (FileNotFoundError, NotADirectoryError):
+            return StreamProgress(is_gone=not store.is_dir("offsets"))
+        except Malformed:
             return StreamProgress()
         planned, at = _newest(store, "offsets")
         committed, ended = _newest(store, "commits")

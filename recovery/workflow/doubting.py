@@ -236,7 +236,7 @@ def _read_again(flow: Flow, recoveries: Sequence[ProvingRecovery], begin: str) -
     return Doubt(
         DoubtCode.READ_AGAIN,
         "rows may be twice",
-        f"{begin}, but{on} {what}, and its table was not emptied.",
+        f"{begin}, but{on} {what}, and its table is not known to have been emptied.",
         "Rows may be there twice, or missing. Compare the table with its input, or write it from scratch.",
     )
 

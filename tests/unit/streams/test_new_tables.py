@@ -124,15 +124,17 @@ def test_a_stream_whose_checkpoint_was_removed_is_in_doubt_unless_its_delta_tabl
         "no file is there",
     ],
 )
+@pytest.mark.parametrize("folder", ["", "day=1/hour=2"])
 def test_a_table_without_a_log_is_new_only_where_the_run_wrote_every_file_of_it(
-    monkeypatch: pytest.MonkeyPatch, place: Place, written: str | None, doubt: str
+    monkeypatch: pytest.MonkeyPatch, place: Place, written: str | None, doubt: str, folder: str
 ) -> None:
     place.table.mkdir()
     place.adopt(monkeypatch, kind="ForeachBatchSink")
     if written is not None:
-        put(place.table / "part-0.parquet", "rows")
+        file = place.table / folder / "part-0.parquet"
+        put(file, "rows")
         at = datetime.fromisoformat(f"{written}+00:00").timestamp()
-        os.utime(place.table / "part-0.parquet", (at, at))
+        os.utime(file, (at, at))
     assert place.start_again(3, kind="ForeachBatchSink", hours=2).table_doubt == doubt
 
 
