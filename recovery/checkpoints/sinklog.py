@@ -6,8 +6,9 @@ Source: FileStreamSink.addBatch skips every batch id that is not above the newes
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from recovery.checkpoints import filelog
@@ -243,6 +244,10 @@ def read_plan_times(checkpoint: Store, table: Store, planned_at: Mapping[int, in
     return PlanTimes(planned_at, written_at)
 
 
+MOST_NAMED: Final = 5
+"""So many batches are named in a sentence."""
+
+
 def find_skipped(table: Store, plans: PlanTimes, committed: int | None) -> list[Finding]:
     """The finding for batches that the table did not take: every file of their entry is older than the batch.
 
@@ -254,17 +259,25 @@ def find_skipped(table: Store, plans: PlanTimes, committed: int | None) -> list[
     index = filelog.index_of(e.name for e in log.entries() if not e.is_dir)
     done = (b for b in sorted(plans.planned_at) if committed is not None and b <= committed)
     asked = (b for b in done if (first == 0 or b > first + 1) and plans.can_be(b))
-    skipped = [b for b in asked if _is_older_than_plan(log, index, b, plans.planned_at[b] - plans.skew_ms)]
+    written = {b: _list_write_times(log, index, b) for b in asked}
+    skipped = [b for b, at in written.items() if at and max(at) < plans.planned_at[b] - plans.skew_ms]
     if not skipped:
         return []
-    return [finding("SINK_SWALLOWED", FOLDER, first=skipped[0], last=skipped[-1], count=len(skipped))]
+    empty = [b for b, at in written.items() if b > skipped[0] and b in index and not at]
+    also = (
+        f" Whether it took {_say_batches(empty)} is not known: its log names no file of theirs."
+        if empty
+        else ""
+    )
+    words = {"first": skipped[0], "last": skipped[-1], "count": len(skipped), "also": also}
+    return [finding("SINK_SWALLOWED", FOLDER, **words)]
 
 
-def _is_older_than_plan(log: Store, index: Mapping[int, str], batch: int, moment_ms: int) -> bool:
-    """Whether all files of a batch's own entry were written before a moment; False where no entry tells. `index`: the
-    entries that the log has."""
-    written = _list_write_times(log, index, batch)
-    return bool(written) and max(written) < moment_ms
+def _say_batches(batches: Sequence[int]) -> str:
+    """`batch 3`; `batches 3, 4, 5 and 9 more`."""
+    named = ", ".join(str(batch) for batch in batches[:MOST_NAMED])
+    more = len(batches) - MOST_NAMED
+    return f"batch{'es' if len(batches) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
 
 
 def _list_write_times(log: Store, index: Mapping[int, str], batch: int) -> list[int]:

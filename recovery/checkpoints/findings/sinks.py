@@ -16,7 +16,7 @@ TABLE: tuple[FindingKind, ...] = (
         "SINK_SWALLOWED",
         W,
         "Batches {first} to {last} are in the table's log from before this checkpoint planned them ({count} seen): the "
-        "table skipped them, and what they read is not in it by them.",
+        "table skipped them, and what they read is not in it by them.{also}",
         "Goes on; the rows of those batches do not come back.",
         "Compare the table with its input. If rows are missing, begin again with an empty table "
         "and an empty checkpoint.",

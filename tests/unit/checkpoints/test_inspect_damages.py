@@ -174,6 +174,17 @@ def test_batches_that_the_table_has_from_before_were_skipped(
     assert codes(tmp_path / "ck", tmp_path / "table") == expected
 
 
+def test_batches_of_which_the_table_s_log_names_no_file_may_have_been_skipped_too(tmp_path: Path) -> None:
+    Built(tmp_path / "ck", batches=4).write()
+    sink_log(tmp_path / "table", 3)
+    put(tmp_path / "table" / "_spark_metadata" / "3", "v1")
+    for batch in range(4):
+        plan_later(tmp_path / "ck", batch, by_ms=HOUR_MS)
+    report = inspect_checkpoint(str(tmp_path / "ck"), sink=str(tmp_path / "table"))
+    [says] = [f.says for f in report.findings if f.code == "SINK_SWALLOWED"]
+    assert ("Batches 0 to 2 " in says, "batch 3 is not known" in says) == (True, True)
+
+
 @pytest.mark.parametrize(
     ("kept_from", "expected"),
     [(0, {"SINK_SWALLOWED"}), (5, set())],
