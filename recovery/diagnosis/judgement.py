@@ -214,6 +214,7 @@ def _judge_evidence(evidence: FailureEvidence, chain: Sequence[ChainedError]) ->
     if evidence.of_flow:
         _name_first_batch(judged, evidence)
         _add_blockers(judged, evidence)
+        _add_lost_rows(judged, evidence)
     return judged
 
 
@@ -274,6 +275,17 @@ def _add_blockers(judged: Judgement, evidence: FailureEvidence) -> None:
     why_not = {(damage.code, damage.file): damage.why for damage in evidence.unrepaired}
     mends = [Advice(do) for do in dict.fromkeys(why_not.get((f.code, f.file), f.do) for f in blockers[:3])]
     judged.advice = [*mends, *judged.advice]
+
+
+OF_TABLE: Final = ("SINK_SWALLOWED", "SINK_HAS_ROWS_OF_BEFORE")
+"""Findings by which rows are missing from the table, or are there twice, whatever the error is."""
+
+
+def _add_lost_rows(judged: Judgement, evidence: FailureEvidence) -> None:
+    """What the table shows comes first: no way out of the error brings those rows back."""
+    findings = [f for f in (evidence.report.findings if evidence.report else ()) if f.code in OF_TABLE]
+    judged.says[:0] = [f"The table shows: {finding.says}" for finding in findings]
+    judged.advice[:0] = [Advice(finding.do) for finding in findings]
 
 
 def _stateful_steps(judged: Judgement, evidence: FailureEvidence) -> None:

@@ -8,9 +8,10 @@ from recovery.contracts.diagnosis import Diagnosis
 from recovery.diagnosis import diagnose_failure
 from recovery.diagnosis.platforms import PlatformSupport
 from recovery.errors import Refused, RepriseError
-from recovery.models import Flow, Pipeline
+from recovery.models import Flow, Pipeline, Stream
 from recovery.pipelines.failures import UpdateFailure
 from recovery.pipelines.losses import is_in_doubt
+from recovery.pipelines.sink_descriptions import read_sink
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.catalogue import FOR_HEALTHY
 from recovery.workflow.deployed import last_good_source, read_code
@@ -25,7 +26,7 @@ def diagnose_flow(flow: Flow) -> Diagnosis:
     What cannot be read (storage, code) makes it say less, never fail: the error itself is known.
     """
     old, new = _code(flow)
-    report = _report(flow)
+    report = _report_with_table(flow) or _report(flow)
     return diagnose_failure(
         causes=flow.causes,
         report=report,
@@ -75,11 +76,19 @@ def diagnose_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Diagnosis:
     return diagnose_failure(causes=failure.causes, condition=failure.condition, of_flow=False, where=where)
 
 
-def _report(flow: Flow) -> CheckpointReport | None:
+def _report(flow: Flow, *, sink: str | None = None) -> CheckpointReport | None:
     try:
-        return inspect_checkpoint(checkpoint_of(flow))
+        return inspect_checkpoint(checkpoint_of(flow), sink=sink)
     except RepriseError:
         return None
+
+
+def _report_with_table(flow: Flow) -> CheckpointReport | None:
+    """Of a plain stream, with its checkpoint compared with its table; None where the table is not known or not read."""
+    if not flow.pipeline.workspace.has_streams:
+        return None
+    place = read_sink(flow.last_progress).place or Stream.objects.get(pipeline=flow.pipeline).sink
+    return _report(flow, sink=place) if place else None
 
 
 def _find_unrepaired(flow: Flow, report: CheckpointReport | None) -> tuple[UnrepairedDamage, ...]:

@@ -265,3 +265,14 @@ ANALYSIS = "pyspark.errors.exceptions.captured.AnalysisException"
 def test_a_path_that_the_code_reads_is_no_input_of_a_batch(causes: list[ChainedError], code: str) -> None:
     found, row = diagnose_failure(causes=causes), next(row for row in ROWS if row.code == code)
     assert (found.title, found.severity, found.damaged) == (row.title, row.severity, row.damaged)
+
+
+@pytest.mark.parametrize("code", ["SINK_SWALLOWED", "SINK_HAS_ROWS_OF_BEFORE"])
+def test_rows_that_the_table_lacks_or_has_twice_come_before_the_error(code: str) -> None:
+    finding = Finding(code, Severity.WARNING, "Batches were skipped.", "Compare the table with its input.")
+    report = replace(HEALTHY, findings=(finding,))
+    found = diagnose_failure(causes=wrapped(INCIDENT), report=report)
+    plain = diagnose_failure(causes=wrapped(INCIDENT), report=HEALTHY)
+    assert found.says == f"The table shows: Batches were skipped. {plain.says}"
+    assert [advice.says for advice in found.advice] == [finding.do, *(advice.says for advice in plain.advice)]
+    assert found.title == plain.title

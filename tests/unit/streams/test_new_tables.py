@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from recovery.checkpoints.findings import BY_CODE
 from recovery.checkpoints.sinklog import began_after
 from recovery.checkpoints.storage import Store
 from recovery.models import Flow, Stream
 from recovery.people.roles import Role
 from recovery.pipelines.inventory import refresh
+from recovery.workflow.diagnosing import diagnose_flow
 from tests.checkpoint_builder import STARTED_MS, Built, put, sink_log
 from tests.delta_tables import add, commit, metadata
 from tests.unit.eventlogs import logs
@@ -75,6 +77,7 @@ def test_a_stream_with_a_new_table_is_well_again(
     place.adopt(monkeypatch)
     Stream.objects.update(adopted_at=datetime.fromtimestamp(BEFORE, UTC))
     assert Flow.objects.get().state == "failed"
+    assert diagnose_flow(Flow.objects.get()).advice[0].says == BY_CODE["SINK_SWALLOWED"].do
 
     if is_moved:
         shutil.rmtree(place.table)
