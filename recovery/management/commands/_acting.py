@@ -259,7 +259,8 @@ def ended(recovery: Recovery) -> CommandAnswer:
 def _next_after_failure(recovery: Recovery) -> str:
     """The ways on, first the one that only adds rows, or only deletes repeats, where that can be planned."""
     label, proof, back = recovery.label, recovery.proof, _way_back(recovery)
-    is_of_proof = recovery.steps.filter(kind="verify", state="failed").exists()
+    newest = recovery.steps.exclude(state__in=("pending", "skipped")).last()
+    is_of_proof = newest is not None and newest.kind == "verify"
     if is_of_proof and proof is not None and all(criterion.ok is not False for criterion in proof.criteria):
         ran = plan_in_force(recovery)
         if ran is not None and is_beyond_proof(ran.contents, proof):
