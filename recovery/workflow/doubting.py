@@ -94,6 +94,12 @@ def doubts_of(flow_ids: Iterable[int], now: datetime) -> dict[int, Doubt]:
     return doubts
 
 
+def table_doubt_of(flow: Flow) -> Doubt | None:
+    """What is known against the table of a flow, whatever its state: a list shows it only where the flow looks well."""
+    doubt = find_table_doubt(flow, _read_recoveries([flow]).get(flow.pk, ()))
+    return doubt if doubt is not None and doubt.code.needs_attention else None
+
+
 _READ: Final = (
     "state", "streaming", "code_problem", "code_digest", "rewritten_at", "fed_again_at", "fed_again_by",
     "sink_memory", "condition", "failing_since", "failed_update",
@@ -167,7 +173,9 @@ def _say_state(flow: Flow) -> str:
     """How the title of a doubt begins: what looks well."""
     if flow.state == "running":
         return "This flow runs"
-    return f"This flow's last {flow.pipeline.workspace.run_noun} ended well"
+    if flow.state == "ok":
+        return f"This flow's last {flow.pipeline.workspace.run_noun} ended well"
+    return f"This flow is {flow.state}"
 
 
 def _gravest(

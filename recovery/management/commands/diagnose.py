@@ -93,19 +93,19 @@ examples:
             "shares_query_id": twins,
             "problem": pipeline.workspace.poll_error or None,
         }
-        from recovery.workflow.doubting import doubts_of  # late, as below: they start slowly
+        from recovery.workflow.doubting import doubts_of, table_doubt_of  # late, as below: they start slowly
         from recovery.workflow.selectors import open_or_unproven_recovery_of
 
         recovery = open_or_unproven_recovery_of(flow.pk)
         about["recovery"] = {"recovery": recovery.label, "state": recovery.state} if recovery else None
-        doubt = doubts_of([flow.pk], timezone.now()).get(flow.pk)
+        doubt = doubts_of([flow.pk], timezone.now()).get(flow.pk) or table_doubt_of(flow)
         about["doubt"] = {"code": doubt.code, "says": doubt.says} if doubt else None
         if flow.state != "failed" and not flow.error and not is_in_doubt(flow):
             return _answer_of_healthy(flow, about, recovery, doubt)
         from recovery.workflow.diagnosing import diagnose_flow
 
         found = diagnose_flow(flow)
-        says = text(flow, found, twins, recovery)
+        says = text(flow, found, twins, recovery, doubt)
         return CommandAnswer({**about, "diagnosis": codec.to_json(found)}, says, exit_code=1)
 
 
@@ -191,6 +191,7 @@ def text(
     found: Diagnosis,
     twins: Sequence[Mapping[str, str]] = (),
     recovery: Recovery | None = None,
+    doubt: "Doubt | None" = None,
 ) -> str:
     """What happened, how bad it is, what to do, what not to do, and the error itself last."""
     lines = [plain(found.title), ""]
@@ -208,6 +209,7 @@ def text(
         f"Condition  {shown(found.condition or 'none that Spark names')}",
         f"Damaged    {plain(found.damaged)}",
         f"Severity   {found.severity} of 5, {SEVERITIES[found.severity]}",
+        *([f"Table      {shown(doubt.says)}"] if doubt else []),
     ]
     return "\n".join([*lines, *write_body(found), "", *next_lines(flow, found)])
 

@@ -370,3 +370,17 @@ def test_people_are_told_once_of_a_doubt_that_no_failure_tells(
         seen(workspace)
     told = Message.objects.filter(event="flow.in_doubt")
     assert [(message.event, message.body["facts"]["doubt"]) for message in told] == events
+
+
+@pytest.mark.parametrize("state", ["stopped", "failed", "ok"])
+def test_a_diagnosis_names_what_is_known_against_the_table_whatever_the_flow_does_now(
+    api: Api, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
+    doubt(workspace)
+    run(shop, "u2", {ONE: [0]}, sink=DELTA, query="q-2")
+    doubt(workspace)
+    Flow.objects.update(state=state)
+    code, told = run_json(monkeypatch, token_of("ada", Role.VIEWER), "diagnose", "shop", "--flow", ONE)
+    assert (code, told["state"], told["doubt"]["code"]) == (1, state, DOUBT)
