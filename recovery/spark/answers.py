@@ -108,7 +108,10 @@ def _count_rows(
     spark: Any, flow: CodeFlow, request: Request, study: Study, key: Sequence[str], notes: list[str]
 ) -> Study:
     """With what the code yields over each label, beside the table."""
-    held = table(spark, request.get("table"))
+    try:
+        held = table(spark, request.get("table"))
+    except Refused as refused:
+        return replace(study, problem=refused.sentence)
     if request.get("table") and held is None:
         notes.append(f"There is no table {request['table']} yet.")
     # Delta, Iceberg and Parquet know it without a row being read

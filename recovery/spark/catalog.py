@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from recovery.errors import Refused
 from recovery.spark.paths import plain
 from recovery.spark.session import quoted
 
@@ -20,7 +21,8 @@ _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 
 def table(spark: Any, name: str | None) -> Any | None:
-    """The table as the catalog shows it now; None where there is none."""
+    """The table as the catalog shows it now; None where there is none. Raises `Refused` (`no_connector`) for a format
+    that this Spark cannot read: it then says of every table that there is none."""
     from pyspark.errors import AnalysisException
 
     if not name:
@@ -29,10 +31,26 @@ def table(spark: Any, name: str | None) -> Any | None:
     try:
         _ = frame.schema
     except AnalysisException as error:
-        if any(mark in str(error) for mark in NOT_THERE):
-            return None
-        raise
+        if not any(mark in str(error) for mark in NOT_THERE):
+            raise
+        if by_path := path_of(name):
+            _check_connector(spark, *by_path)
+        return None
     return frame
+
+
+def _check_connector(spark: Any, provider: str, path: str) -> None:
+    from pyspark.errors import PySparkException
+
+    try:
+        _ = spark.read.format(provider).load(path).schema
+    except PySparkException as error:
+        if "DATA_SOURCE_NOT_FOUND" in str(error):
+            raise Refused(
+                f"The Spark that counts and measures cannot read {provider} tables, so nothing is counted, and nothing "
+                "can be proven. An admin can give it the connector (REPRISE_SPARK_JARS, or bin/demo --connectors).",
+                code="no_connector",
+            ) from error
 
 
 def describe(spark: Any, name: str) -> dict[str, str]:
