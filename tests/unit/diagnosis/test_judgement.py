@@ -273,6 +273,6 @@ def test_rows_that_the_table_lacks_or_has_twice_come_before_the_error(code: str)
     report = replace(HEALTHY, findings=(finding,))
     found = diagnose_failure(causes=wrapped(INCIDENT), report=report)
     plain = diagnose_failure(causes=wrapped(INCIDENT), report=HEALTHY)
-    assert found.says == f"The table shows: Batches were skipped. {plain.says}"
+    assert (finding.says in found.says, found.says.endswith(plain.says)) == (True, True)
     assert [advice.says for advice in found.advice] == [finding.do, *(advice.says for advice in plain.advice)]
     assert found.title == plain.title
