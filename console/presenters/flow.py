@@ -13,6 +13,7 @@ from console.presenters.inventory import first_sentence, waiting_elsewhere
 from console.presenters.unread import Panel
 from recovery.contracts.diagnosis import ChainedError, Diagnosis
 from recovery.contracts.facts import GatheredFacts
+from recovery.contracts.updates import CHECKPOINT_GONE
 from recovery.diagnosis.judgement import title_by_error
 from recovery.models import Flow, Recovery
 from recovery.pipelines.alone import health_of, say_pipeline
@@ -103,6 +104,8 @@ def flow_sentence(
         return below.describe_below(list(late))
     if flow.state == "unknown" and flow.condition:
         says = title_by_error(flow.causes, flow.condition)
+        if flow.condition == CHECKPOINT_GONE:  # that is known, and what to do before it is started
+            return says, " ".join(diagnosis.do[:2]) if diagnosis else ""
         damage = say_damage(diagnosis) if diagnosis else ""
         return "The state of this flow is not known.", f"{says} {damage}".strip()
     if flow.state == "unknown" and unwatched:

@@ -1,6 +1,7 @@
 """Situations of plain streams, for `tests.browser.situations`. Django is set up before anything of it is imported."""
 
 import os
+import shutil
 import uuid
 from datetime import timedelta
 from pathlib import Path
@@ -68,6 +69,9 @@ def _by_hand(root: Path, admin: Any) -> dict[str, str]:
         running=["true"], running_answer="running", running_asked_at=timezone.now() + timedelta(days=1)
     )
     proven = f.verified(adopt("invoices").pipeline.flows.get())
+    gone = adopt("coupons").pipeline.flows
+    gone.update(state="unknown", condition="CHECKPOINT_GONE", error=[])
+    shutil.rmtree(root / "coupons")
     return {
         "run-by-hand": f"/recoveries/{waits.pk}/run",
         "run-by-hand-seen": f"/recoveries/{seen.pk}/run",
@@ -76,6 +80,8 @@ def _by_hand(root: Path, admin: Any) -> dict[str, str]:
         "verify-stream": f"/recoveries/{proven.pk}/verify",
         "report-stream": f"/recoveries/{proven.pk}/report",
         "flow-stream": f"/flows/{proven.flow_id}",
+        "flow-checkpoint-gone": f"/flows/{gone.get().pk}",
+        "checkpoint-gone": f"/flows/{gone.get().pk}/checkpoint",
     }
 
 

@@ -79,6 +79,8 @@ NAMES = (
     "flow-accepted", "flow-differs", "verify-accepted", "verify-differs", "pipeline-doubted", "search-doubted",
     "inventory-doubted",
     "flow-read-again",
+    "flow-checkpoint-gone",
+    "checkpoint-gone",
     "inventory-read-again",
     "review-join", "review-joint", "confirm-joint", "glass-joint", "approval-joint", "run-joint", "rollback-joint",
     "cancel-joint", "pipeline-broken", "flow-broken", "together-open", "together-asked", "together-decide",

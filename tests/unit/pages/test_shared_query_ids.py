@@ -6,6 +6,7 @@ from django.test import Client
 from console.presenters.flow import NOTHING_WRONG
 from recovery.contracts.updates import CONDITIONS_WITHOUT_ERROR
 from recovery.diagnosis.judgement import title_by_error
+from recovery.diagnosis.table import ROWS
 from recovery.health import metrics
 from recovery.models import Flow, Recovery, RoleIn
 from recovery.people.roles import Role
@@ -85,3 +86,10 @@ def test_who_may_not_see_the_other_pipeline_is_not_told_its_name() -> None:
     page = text(signed_in(person), f"/flows/{one.pk}")
     title = title_by_error(one.error, one.condition).split(",")[0]
     assert (title in page, other.short in page) == (True, False)
+
+
+def test_a_stream_without_its_checkpoint_is_shown_with_what_to_do_first(responder: Client) -> None:
+    flow = f.flow(f.pipeline(), "gone_flow", state="unknown", condition="CHECKPOINT_GONE")
+    row = next(row for row in ROWS if row.code == "CHECKPOINT_GONE")
+    page = text(responder, f"/flows/{flow.pk}")
+    assert (row.title in page, str(row.do[1]) in page) == (True, True)
