@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from recovery.contracts import codec
 from recovery.contracts.positions import ShownSource
-from recovery.errors import Refused, Unreachable, WrongUse
+from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
 from recovery.models import Flow, JointPlan, Plan, Recovery, Step
 from recovery.people.roles import Actor
 from recovery.pipelines import starters
@@ -23,7 +23,7 @@ from recovery.workflow.journal import trying_flow
 from recovery.workflow.lineends import laid_over
 from recovery.workflow.moves import state_label
 from recovery.workflow.patching import apply_diff
-from recovery.workflow.selectors import open_recovery_of, plan_of
+from recovery.workflow.selectors import open_recovery_of, plan_of, rollback_refusal
 from recovery.workflow.usual import UsualDuration, usual_steps
 
 Say = Callable[[str], None]
@@ -45,33 +45,43 @@ def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False, healthy: bool =
         actions.edit_again(recovery_id=opened.pk, by=by)
         opened.refresh_from_db()
     if opened.state != "diagnosing":
+        ways = name_ways_on(opened)  # asks API and storage, so before the transaction
         with trying_flow("recovery.open", flow, by, recovery=opened.label):
             raise Refused(
                 f"{opened.label}, opened by {opened.created_by}, is already open for {flow.short} "
-                f"({state_label(opened.state)}). {name_ways_on(opened)}",
+                f"({state_label(opened.state)}). {ways}",
                 code="already_open",
             )
     return opened
 
 
 def name_ways_on(opened: Recovery) -> str:
-    """What can be done with an open recovery, or with one that ended without proof."""
+    """What can be done with an open recovery, or with one that ended without proof. Asks API and storage whether a
+    rollback is possible."""
     label = opened.label
     if opened.state == "unproven":
-        return f"Undo it with: bin/manage rollback {label}, or plan the next one: bin/manage plan."
+        if _may_go_back(opened):
+            return f"Undo it with: bin/manage rollback {label}, or plan the next one with: bin/manage plan."
+        return "Plan the next one with: bin/manage plan."
     if opened.state == "diagnosing":
         return f"Go on with: bin/manage plan {label}, or end it with: bin/manage cancel {label}."
     if opened.state in MOVING:
         return f"Watch it with: bin/manage execute {label} --wait, or stop it with: bin/manage stop."
     if opened.state == "needs_attention":
-        return (
-            f"Resume it with: bin/manage execute {label}. If its page offers a rollback: bin/manage rollback "
-            f"{label}."
-        )
+        undo = f", or undo it with: bin/manage rollback {label}" if _may_go_back(opened) else ""
+        return f"Resume it with: bin/manage execute {label}{undo}."
     return (
         f"Run it with: bin/manage execute {label}, change it with: bin/manage plan --again, or end it with: "
         f"bin/manage cancel {label}."
     )
+
+
+def _may_go_back(recovery: Recovery) -> bool:
+    """Whether a rollback is possible; no where API or storage do not answer."""
+    try:
+        return rollback_refusal(recovery) is None
+    except RepriseError:
+        return False
 
 
 def is_running(flow: Flow) -> bool:

@@ -15,12 +15,13 @@ from django.utils import timezone
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.names import ChangeIntent
-from recovery.errors import Refused, RepriseError
+from recovery.errors import Refused, RepriseError, Unreachable
 from recovery.management.commands import _acting
 from recovery.models import AuditEntry, Flow, Pipeline, Recovery, Workspace
 from recovery.people.roles import Actor
 from recovery.planning import plan_now
-from recovery.workflow import broker, by_hand
+from recovery.workflow import broker, by_hand, selectors
+from recovery.workflow.steps.rollback import RollbackRefusal
 from recovery.workflow.usual import UsualDuration, UsualOf
 from tests import factories
 from tests.unit.workflow.rows import RESPONDER, flow, plan, recovery
@@ -39,7 +40,7 @@ def test_a_recovery_without_a_plan_is_gone_on_with() -> None:
         ("planned", "bin/manage plan --again"),
         ("running", "bin/manage stop"),
         ("verifying", "bin/manage stop"),
-        ("needs_attention", "bin/manage rollback"),
+        ("needs_attention", "bin/manage execute"),
     ],
 )
 def test_one_that_is_further_is_refused_with_what_can_be_done(state: str, does: str) -> None:
@@ -48,6 +49,33 @@ def test_one_that_is_further_is_refused_with_what_can_be_done(state: str, does: 
     with pytest.raises(RepriseError, match=does) as refused:
         by_hand.open_or_go_on(row.flow, by=RESPONDER)
     assert row.label in refused.value.sentence
+
+
+@pytest.mark.parametrize(
+    ("refusal", "offers"),
+    [
+        (None, True),
+        (RollbackRefusal("Batch 4 was committed since."), False),
+        (RollbackRefusal("The stream runs. Stop it first.", "running"), False),
+        (Unreachable("The storage does not answer."), False),
+    ],
+    ids=["possible", "final", "while it runs", "not known"],
+)
+@pytest.mark.parametrize("made", [factories.not_proven, factories.unproven])
+def test_a_rollback_is_named_only_where_it_is_possible(
+    made: Callable[[], Recovery],
+    refusal: RollbackRefusal | Unreachable | None,
+    offers: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def find_refusal(recovery: Recovery) -> RollbackRefusal | None:
+        if isinstance(refusal, Unreachable):
+            raise refusal
+        return refusal
+
+    row = made()
+    monkeypatch.setattr(selectors, "find_refusal", find_refusal)
+    assert (f"bin/manage rollback {row.label}" in by_hand.name_ways_on(row)) == offers
 
 
 def test_again_takes_the_sealed_plan_back_and_goes_on() -> None:
