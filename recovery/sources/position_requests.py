@@ -60,7 +60,7 @@ def _parse_time(text: str) -> int:
         raise WrongUse(f"{text!r} is no time. Write it as 2026-11-22T03:00:00Z.", code="no_time") from error
     if moment.tzinfo is None:
         raise WrongUse(
-            f"{text!r} names no zone. Write it as {text}Z for UTC, or with +02:00.", code="no_zone"
+            f"{text!r} names no zone. Give a time with its zone: {moment.isoformat()}Z.", code="no_zone"
         )
     at_ms = round(moment.timestamp() * 1000)
     try:

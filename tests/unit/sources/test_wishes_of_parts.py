@@ -1,5 +1,7 @@
 """Single parts of a source are wished for in words, come back from JSON and from the command line as they were."""
 
+import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -40,6 +42,15 @@ def test_what_is_no_position_of_a_part_is_refused_with_the_forms(text: str) -> N
         position_requests.of_part("orders-3", text)
     with refused("no_zone", WrongUse):
         position_requests.of_part("orders-3", "time=2026-11-22T03:00:00")
+
+
+@pytest.mark.parametrize("text", ["2026-11-22", "2026-11-22T00", "2026-11-22T00:00", "20261122T000000"])
+def test_a_time_without_a_zone_is_answered_with_one_that_is_taken(text: str) -> None:
+    with pytest.raises(WrongUse) as refusal:
+        position_requests.parse_wish(f"time={text}")
+    (offered,) = re.findall(r": (\S+Z)\.$", refusal.value.sentence)
+    at_midnight = datetime(2026, 11, 22, tzinfo=UTC)
+    assert position_requests.parse_wish(f"time={offered}").at_ms == at_midnight.timestamp() * 1000
 
 
 GIVEN: dict[str, tuple[list[str], dict[str, StartChoice | None]]] = {

@@ -74,7 +74,7 @@ TYPED = (
     ),
     Refusal(
         "no_zone",
-        "'2026-11-22T03:00' names no zone. Write it as 2026-11-22T03:00Z for UTC, or with +02:00.",
+        "'2026-11-22T03:00' names no zone. Give a time with its zone: 2026-11-22T03:00:00Z.",
         lambda: position_requests.parse_wish("time=2026-11-22T03:00"),
     ),
     Refusal(
