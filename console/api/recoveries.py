@@ -169,7 +169,7 @@ def _show_positions(recovery: Recovery) -> dict[str, Any]:
     look, flow = recovery.chosen.positions_look, recovery.flow
     sources = looked_sources(recovery)
     costs = position_view.sum_costs(sources)
-    call = position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
+    call = positioning.find_api_call(flow, recovery)
     return {
         "flow": flow.name,
         "status": look.status or None,  # working, ready, failed; null: no one asked
@@ -180,5 +180,5 @@ def _show_positions(recovery: Recovery) -> dict[str, Any]:
         "repeated": list(costs.repeated),
         "unmet": positioning.list_unmet(sources, look.wishes or {}),
         "chosen": position_requests.as_dicts(recovery.chosen.positions),
-        "api": asdict(call),
+        "api": asdict(call) if call else None,  # null: it would lose rows
     }

@@ -24,6 +24,7 @@ from recovery.contracts.start_choice import StartChoice
 from recovery.models import Recovery
 from recovery.sources import position_requests, position_view
 from recovery.strategies.catalogue import POSITIONED
+from recovery.workflow import positioning
 
 FEW = 20
 """Parts that a source may have for all of them to be shown, with a field each."""
@@ -174,6 +175,7 @@ class PositionsPage:
     many: bool
     takes_time: bool
     command: str = ""
+    #: of the Pipelines API; "" where there is none, or it loses rows
     call: str = ""
     call_note: str = ""
     look: PositionsAnswer = field(default_factory=PositionsAnswer)
@@ -262,8 +264,8 @@ def positions_page(
     look: PositionsAnswer = recovery.chosen.positions_look
     looked, chosen = look.wishes or {}, recovery.chosen.positions
     costs = position_view.sum_costs(sources)
-    flow = recovery.flow
-    call = position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
+    is_plain = recovery.flow.pipeline.workspace.has_streams  # it has no Pipelines API
+    call = None if is_plain else positioning.find_api_call(recovery.flow, recovery)
     return PositionsPage(
         status=look.status or "none",
         cards=[
@@ -279,11 +281,8 @@ def positions_page(
         many=any(len(source.changes) > FEW for source in sources),
         takes_time=bool(sources) and all("time" in source.can for source in sources),
         command=command_line(recovery, looked, costs),
-        # a plain stream has no Pipelines API
-        call=""
-        if flow.pipeline.workspace.has_streams
-        else f"{call.method} {call.path}\n{json.dumps(call.body, indent=2)}",
-        call_note=call.note,
+        call=f"{call.method} {call.path}\n{json.dumps(call.body, indent=2)}" if call else "",
+        call_note=call.note if call else "" if is_plain else position_view.NO_CALL,
         look=look,
     )
 

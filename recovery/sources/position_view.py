@@ -6,7 +6,7 @@ Options of readers hold passwords, so none of them is taken over; start options 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts import codec
@@ -218,6 +218,12 @@ class ApiCall:
     note: str
 
 
+NO_CALL: Final = (
+    "The API takes no position, and its call for an empty checkpoint would lose rows here: the table is one of files, "
+    "which skips batch numbers that it already has."
+)
+
+
 def api_call(*, pipeline_id: str, flow: str, dataset: str) -> ApiCall:
     """What the Pipelines API itself offers for a start elsewhere.
 
@@ -229,7 +235,7 @@ def api_call(*, pipeline_id: str, flow: str, dataset: str) -> ApiCall:
         path=f"/api/2.0/pipelines/{pipeline_id}/updates",
         body={"reset_checkpoint_selection": [flow], "refresh_selection": [dataset]},
         note="The API takes no position. This empties the checkpoint of the flow, so each source begins at its "
-        "start option in the code, or at its default; take the option out again afterwards. Into a file table "
-        "rows vanish that way: it passes over batch numbers that it has. Reprise's own server has the call too. "
-        "Open-source spark-pipelines has none: it has only --full-refresh, which empties the table.",
+        "start option in the code, or at its default; take the option out again afterwards. Do not use it with a "
+        "table of files: the table skips batch numbers that it already has, and their rows are lost. Reprise's own "
+        "server has the call too. Open-source spark-pipelines has only --full-refresh, which empties the table.",
     )

@@ -11,6 +11,7 @@ from recovery.contracts.positions import ShownSource, SourceMapping
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor
+from recovery.sinks import files
 from recovery.sources import position_requests, position_view
 from recovery.sources.base import StartChoice
 from recovery.strategies.catalogue import POSITIONED
@@ -82,6 +83,14 @@ def mapping_of(recovery: Recovery) -> SourceMapping | None:
         return None
     option = gathered.option_of(recovery.chosen.strategy or POSITIONED[0])
     return (option.mapping if option else None) or SourceMapping()
+
+
+def find_api_call(flow: Flow, recovery: Recovery | None) -> position_view.ApiCall | None:
+    """What the Pipelines API offers in place of a position; None where that loses rows: an empty checkpoint begins at
+    batch 0, which a table of files skips. `recovery`: the one that has gathered where the flow writes."""
+    if recovery is not None and recovery.gathered.sink.kind == files.KIND:
+        return None
+    return position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
 
 
 def list_unmet(shown: Collection[ShownSource], wanted: Collection[str]) -> list[str]:

@@ -7,7 +7,7 @@ from recovery.cli.inspection_text import moment
 from recovery.contracts import codec
 from recovery.contracts.positions import InputBetween, InputRetention, PartMove, ShownSource
 from recovery.management.commands._base import CommandAnswer, table
-from recovery.models import Flow
+from recovery.models import Flow, Recovery
 from recovery.names import shown
 from recovery.sources import position_view
 from recovery.sources.base import StartChoice
@@ -24,18 +24,22 @@ MOVED = {
 
 
 def answer(
-    flow: Flow, wanted: Mapping[str, StartChoice | None], sources: Sequence[ShownSource]
+    flow: Flow,
+    recovery: Recovery | None,
+    wanted: Mapping[str, StartChoice | None],
+    sources: Sequence[ShownSource],
 ) -> CommandAnswer:
-    """`{flow, sources: [ShownSource], lost, repeated, unmet, api}`; exit 1 where a wish cannot be met."""
+    """`{flow, sources: [ShownSource], lost, repeated, unmet, api}`; exit 1 where a wish cannot be met. `api`: null
+    where the call would lose rows."""
     costs, unmet = position_view.sum_costs(sources), positioning.list_unmet(sources, wanted)
-    call = position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
+    call = positioning.find_api_call(flow, recovery)
     data = {
         "flow": flow.name,
         "sources": [codec.to_json(source) for source in sources],
         "lost": list(costs.lost),
         "repeated": list(costs.repeated),
         "unmet": unmet,
-        "api": asdict(call),
+        "api": asdict(call) if call else None,
     }
     return CommandAnswer(data, "\n".join(_lines(sources, costs, unmet)), exit_code=1 if unmet else 0)
 

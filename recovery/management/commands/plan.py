@@ -98,9 +98,9 @@ class Command(RepriseCommand):
         return _ways.answer(found)
 
     def _look(self, flow: Flow, options: Options) -> CommandAnswer:
+        recovery = _acting.recovery_of(options, self.actor) or open_recovery_of(flow.pk)
         wanted, sources = by_hand.look(
-            flow=flow, recovery=_acting.recovery_of(options, self.actor) or open_recovery_of(flow.pk),
-            given=options["position"], code=options["code"], diff=options["patch"],
-            keep_code=options["keep_code"], by=self.actor,
+            flow=flow, recovery=recovery, given=options["position"], code=options["code"],
+            diff=options["patch"], keep_code=options["keep_code"], by=self.actor,
         )  # fmt: skip
-        return _positions.answer(flow, wanted, sources)
+        return _positions.answer(flow, recovery, wanted, sources)

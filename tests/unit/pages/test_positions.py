@@ -427,6 +427,17 @@ def test_going_back_goes_on_only_once_it_is_said_how_far(responder: Client) -> N
     assert page.primary() is None
 
 
+@pytest.mark.parametrize(("sink", "is_shown"), [("files", False), ("delta", True), ("unknown", True)])
+def test_the_call_that_empties_the_checkpoint_is_shown_only_where_no_row_is_lost(
+    responder: Client, sink: str, is_shown: bool
+) -> None:
+    of = p.at_committed()
+    Recovery.objects.update(facts={**of.facts, "sink": {"kind": sink, "declared": "", "place": "/table"}})
+    page = asked(responder, address(of))
+    assert ("no-call" in page.codes) != is_shown
+    assert ("reset_checkpoint_selection" in text(responder, address(of))) == is_shown
+
+
 def test_the_same_on_the_command_line_accepts_what_the_page_asks_to_accept(responder: Client) -> None:
     of = p.at_earliest_chosen()
 

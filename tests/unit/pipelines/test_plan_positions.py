@@ -11,7 +11,7 @@ import pytest
 from recovery.contracts.acceptance import Cost, Effect
 from recovery.contracts.amounts import Bound
 from recovery.errors import Refused, Unreachable
-from recovery.models import AuditEntry, Person, Plan, Recovery, RoleIn, Workspace
+from recovery.models import AuditEntry, Flow, Person, Plan, Recovery, RoleIn, Workspace
 from recovery.people.roles import Actor, Role
 from recovery.sources import kafka
 from recovery.sources.base import Position, Precision, SourceFacts, StartChoice
@@ -131,6 +131,16 @@ def test_as_json_it_is_one_object_with_every_part(monkeypatch: pytest.MonkeyPatc
     assert (code, told["flow"], told["lost"], len(told["repeated"])) == (0, ORDERS, [], 2)
     assert [len(one["changes"]) for one in told["sources"]] == [3, 3]
     assert told["api"]["body"]["reset_checkpoint_selection"] == [ORDERS]
+
+
+def test_the_call_that_loses_rows_at_a_table_of_files_is_not_offered_to_programs(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    run_json(monkeypatch, token, "flows", "--fresh")
+    sink = {"kind": "files", "declared": "", "place": "/table"}
+    factories.opened(Flow.objects.get(name=ORDERS), facts=factories.facts(sink=sink))
+    _, told = run_json(monkeypatch, token, "plan", "shop", "--positions")
+    assert told["api"] is None
 
 
 def test_one_source_is_an_exception_from_all(monkeypatch: pytest.MonkeyPatch, token: str) -> None:

@@ -216,7 +216,7 @@ def test_the_api_is_shown_with_what_it_cannot_do() -> None:
     assert call.path == "/api/2.0/pipelines/p-1/updates"
     assert call.body == {"reset_checkpoint_selection": ["c.s.f"], "refresh_selection": ["c.s.t"]}
     assert "takes no position" in call.note
-    assert "Into a file table rows vanish that way" in call.note
+    assert "Do not use it with a table of files" in call.note
 
 
 @pytest.mark.parametrize(
