@@ -31,11 +31,13 @@ NETWORK_WORDS = (
     "connection reset", "tcp connect error", "no route to host",
 )  # fmt: skip
 
+CERTIFICATE_WORDS = (
+    "unknownissuer", "certificate verify failed", "certificate_verify_failed", "self-signed certificate",
+    "self signed certificate", "unable to get local issuer certificate",
+)  # fmt: skip
 
-DISK_FULL, INDEX_SILENT = (
-    "disk_full",
-    "index_silent",
-)  # why an install failed that no other installer would do
+# why an install failed that no other installer would do
+DISK_FULL, INDEX_SILENT, INDEX_UNTRUSTED = "disk_full", "index_silent", "index_untrusted"
 
 
 class CannotStart(Exception):
@@ -71,6 +73,12 @@ def explain_install(output: str, log: Path) -> CannotStart:
             f"A downloaded package is not the one that was locked, so it was not installed; see {log} for "
             "its name, and check the package index that this machine uses.",
             code="not_as_locked",
+        )
+    if any(word in words for word in CERTIFICATE_WORDS):  # uv says that it failed to fetch, too
+        return CannotStart(
+            "The package index's certificate is not trusted here. Set SSL_CERT_FILE to your authorities, for example "
+            "/etc/ssl/certs/ca-certificates.crt.",
+            code=INDEX_UNTRUSTED,
         )
     if any(word in words for word in NETWORK_WORDS):
         return CannotStart(
@@ -174,7 +182,7 @@ def install_set(venv: Path, name: str) -> None:
     try:
         run_logged([*pip, str(ROOT / "requirements" / "uv.txt")], log)
     except CannotStart as problem:  # no wheel of uv for this machine: pip alone does it, slower
-        if problem.code in (DISK_FULL, INDEX_SILENT):  # pip would fail as well
+        if problem.code in (DISK_FULL, INDEX_SILENT, INDEX_UNTRUSTED):  # pip would fail as well
             raise
         run_logged([*pip, lock], log)
     else:

@@ -22,6 +22,15 @@ from tests.refusals import refused
         ("error: Failed to fetch: `x`\n  Caused by: dns error", "index_silent"),
         ("THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "not_as_locked"),
         ("error: Hash mismatch for `django==5.2.19`", "not_as_locked"),
+        (
+            "error: Failed to fetch: `x`\n  cause: error sending request for url\n  cause: client error (Connect)\n"
+            "  cause: invalid peer certificate: UnknownIssuer",
+            "index_untrusted",
+        ),
+        (
+            "SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify",
+            "index_untrusted",
+        ),
         ("error: something else", "install_failed"),
     ],
 )
@@ -33,7 +42,8 @@ def test_a_failed_install_has_a_code_and_one_sentence(output: str, code: str) ->
 
 
 @pytest.mark.parametrize(
-    ("output", "tried"), [("no space left", 1), ("dns error", 1), ("no wheel for this machine", 2)]
+    ("output", "tried"),
+    [("no space left", 1), ("dns error", 1), ("UnknownIssuer", 1), ("no wheel for this machine", 2)],
 )
 def test_pip_is_tried_in_place_of_uv_unless_it_would_fail_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, tried: int
