@@ -9,7 +9,7 @@ from console.env import Env
 
 HEAD = """# Settings
 
-Generated from `console/env.py` by `python -m devtools.settings_page`. Set a variable `REPRISE_<NAME>`, or
+Generated from `console/env.py` by `.venv/bin/python -m devtools.settings_page`. Set a variable `REPRISE_<NAME>`, or
 `REPRISE_<NAME>_FILE`, the path of a file with the value ([operator's guide](operators-guide.md#settings)).
 
 | variable | default | what |

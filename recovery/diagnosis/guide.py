@@ -11,7 +11,7 @@ SHARED: Final = {EMPTY: "empty reset", DELETE: "delete", AGAIN: "start again"}
 HEAD: Final = f"""\
 # What Spark's errors mean
 
-Generated from `recovery/diagnosis/table.py` by `python -m recovery.diagnosis.guide`; a test keeps both equal.
+Generated from `recovery/diagnosis/table.py` by `.venv/bin/python -m recovery.diagnosis.guide`; a test keeps both equal.
 
 Reprise collects every condition (`[LIKE_THIS]` or `[LIKE.THIS]`) from an error and its chain of causes, leaves
 out wrappers such as `STREAM_FAILED`, and keeps the innermost one that this table knows. Names in lower case are

@@ -29,7 +29,7 @@ the next run with the same code comes to; then Spark ran, and the rows in the si
 nothing is damaged, nothing may block. `test_damages_on_spark.py` and `test_more_damages_on_spark.py` in
 `tests/integration` record the outcomes and the checkpoints; `tests/unit/damages` damages those same checkpoints and
 compares its predictions with the record at every run of the tests; this page is made from the record by
-`python -m tests.damages.record`.
+`.venv/bin/python -m tests.damages.record`.
 
 **{count} damages and good checkpoints, {agree} predictions right.** By outcome: {outcomes}.
 

@@ -9,7 +9,7 @@ from recovery.checkpoints.findings import TABLE
 
 HEAD = """# Findings of `inspect`
 
-Generated from `recovery/checkpoints/findings/` by `python -m recovery.checkpoints.findings.document`.
+Generated from `recovery/checkpoints/findings/` by `.venv/bin/python -m recovery.checkpoints.findings.document`.
 [Checkpoints](checkpoints.md#findings) explains severity and outcome. `{words}` in braces are filled in when a finding
 is made.
 
