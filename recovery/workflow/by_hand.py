@@ -17,6 +17,7 @@ from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
 from recovery.sources.base import StartChoice
 from recovery.workflow import actions, joining, positioning
+from recovery.workflow.awaited import PersonAct, awaited_act
 from recovery.workflow.deployed import read_code
 from recovery.workflow.flow_snapshot import find_active_update
 from recovery.workflow.journal import trying_flow
@@ -211,13 +212,19 @@ def _say_news(step: Step, said: dict[int, int], say: Say) -> bool:
 
 
 def _say_still_running(steps: Sequence[Step], usual: Mapping[str, UsualDuration], say: Say) -> None:
-    """That the step which runs does so, for how long, and how long it usually takes."""
+    """That the step which runs does so, for how long, and how long it usually takes; or for which act of a person it
+    waits."""
     step, now = next((s for s in steps if s.state == "running"), None), timezone.now()
     if step is None or step.started_at is None:
         return
-    known = usual.get(step.kind)
-    usually = f", usually {known.seconds:.0f} s" if known else ""
-    say(f"{now:%H:%M:%S}  {step.kind:<8} Runs for {(now - step.started_at).total_seconds():.0f} s{usually}.")
+    if awaited := awaited_act(step):
+        act = "start" if awaited.act is PersonAct.START else "stop"
+        lasts, since = f"Waits for your {act}", awaited.asked_at or step.started_at
+        usually = ""
+    else:
+        lasts, since, known = "Runs", step.started_at, usual.get(step.kind)
+        usually = f", usually {known.seconds:.0f} s" if known else ""
+    say(f"{now:%H:%M:%S}  {step.kind:<8} {lasts} for {(now - since).total_seconds():.0f} s{usually}.")
 
 
 def wait(recovery: Recovery, *, say: Say, timeout: float) -> Recovery:

@@ -17,7 +17,7 @@ from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.names import ChangeIntent
 from recovery.errors import Refused, RepriseError, Unreachable
 from recovery.management.commands import _acting
-from recovery.models import AuditEntry, Flow, Pipeline, Recovery, Workspace
+from recovery.models import AuditEntry, Flow, Pipeline, Recovery, Stream, StreamStart, Workspace
 from recovery.people.roles import Actor
 from recovery.planning import plan_now
 from recovery.workflow import broker, by_hand, selectors
@@ -274,3 +274,33 @@ def test_a_step_that_says_nothing_for_a_while_is_said_to_run(
     assert line.split()[1] == "rerun"
     assert 40 <= ran < 50
     assert usually == ([30] if is_usual else [])
+
+
+@pytest.mark.parametrize(
+    ("state", "lasts", "usually"),
+    [("WAITING_FOR_RESOURCES", 20, []), ("RUNNING", 40, [30])],
+    ids=["not started", "started"],
+)
+def test_a_step_that_waits_for_a_person_to_start_the_stream_is_not_said_to_run(
+    monkeypatch: pytest.MonkeyPatch, state: str, lasts: int, usually: list[int]
+) -> None:
+    now = timezone.now()
+    made = factories.flow(
+        factories.pipeline(factories.workspace("streams", kind="streams"), "orders"), "orders"
+    )
+    stream = Stream.objects.create(pipeline=made.pipeline, checkpoint="/data/orders", adopted_at=now)
+    StreamStart.objects.create(
+        stream=stream, update_id="start-1", asked_at=now - timedelta(seconds=20), batch_before=2, by_hand=True
+    )
+    step = recovery("running", flow=made).steps.create(
+        kind="rerun", ordinal=1, state="running", idempotency_key="k", started_at=now - timedelta(seconds=40),
+        result={"update_id": "start-1", "watched": {"began": now.isoformat(), "state": state}},
+    )  # fmt: skip
+    said: list[str] = []
+    by_hand._say_still_running(
+        [step], {"rerun": UsualDuration(30.4, 20, 40, 3, UsualOf.FLOW)}, lambda line: said.append(line)
+    )
+    ran, *rest = map(int, re.findall(r"(\d+) s\b", said[0]))
+    assert lasts <= ran < lasts + 10
+    assert rest == usually
+    assert ("Runs" in said[0]) == bool(usually)
