@@ -371,9 +371,10 @@ def describe_expected(value: Expected | None) -> str:
                     f"each batch of {place} begins where the one before it ended, and all that waited is read"
                 )
             return f"{words.format_count(files, 'file')}, each in one batch of {place}"
-        case ExpectedGrowth(before=int(before)):
+        case ExpectedGrowth():
+            before = "the earlier rows" if value.before is None else words.format_count(value.before, "row")
             filled = ", and those that were filled back" if value.filled else ""
-            return f"{words.format_count(before, 'row')} and those that the new batches wrote{filled}"
+            return f"{before} and those that the new batches wrote{filled}"
         case ExpectedRows(key=tuple(key)):
             by = "every column" if value.whole_rows else ", ".join(key) or "the whole row"
             return f"none missing, none too many, by {by}"

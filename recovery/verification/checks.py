@@ -171,6 +171,8 @@ def table_grew_by_new_batches(expected: ExpectedGrowth, evidence: Evidence) -> C
     """Rows of the whole table, before and after, beside the rows in the data files of the new batches."""
     measure, problem = usable(evidence)
     before = expected.before
+    if before is None and measure is not None:  # the plan knew no number; what the rerun found there is known
+        before = measure.old_rows
     if measure is None or before is None or measure.table_rows is None or measure.new_rows is None:
         return unknown(problem or "The rows of the table before or after are not known.")
     grew = measure.table_rows - before

@@ -22,8 +22,8 @@ _PARTS: Final = (
 )
 _HEAD: Final = """# States
 
-Drawn from `recovery/workflow/transitions.py` by `.venv/bin/python -m recovery.workflow.diagram`; a test compares. Nothing
-moves but along these arrows, by compare-and-set, and only where the condition next to the arrow holds.
+Drawn from `recovery/workflow/transitions.py` by `.venv/bin/python -m recovery.workflow.diagram`; a test compares.
+Nothing moves but along these arrows, by compare-and-set, and only where the condition next to the arrow holds.
 
 A recovery holds its flow, so that no second one of that flow can be opened, while it is: {open}.
 """

@@ -357,6 +357,7 @@ def test_what_a_criterion_measured_is_said_in_words(code: str, value: object, sa
             "each batch of the new version begins where the one before it ended, and all that waited is read",
         ),
         ("TABLE_GREW_BY_NEW_BATCHES", {"before": 12}, "12 rows and those that the new batches wrote"),
+        ("TABLE_GREW_BY_NEW_BATCHES", {}, "the earlier rows and those that the new batches wrote"),
         ("EVERY_ROW_ONCE", {"key": ["a", "b"]}, "none missing, none too many, by a, b"),
         ("EVERY_ROW_ONCE", {"scope": "new", "key": []}, "none missing, none too many, by the whole row"),
         ("FURTHER_UPDATE_ADDS_NOTHING", {}, "the same rows and data files"),

@@ -11,10 +11,17 @@ from recovery.checkpoints.report import Entries, SourceEntry
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.criteria import Criterion
-from recovery.contracts.criterion_values import ExpectedFiles, ExpectedOthers, MeasuredFiles, MeasuredOthers
+from recovery.contracts.criterion_values import (
+    ExpectedFiles,
+    ExpectedGrowth,
+    ExpectedOthers,
+    MeasuredFiles,
+    MeasuredGrowth,
+    MeasuredOthers,
+)
 from recovery.contracts.measured import JudgedCriterion
 from recovery.spark.api import RowValues
-from recovery.verification.checks import each_file_once, nothing_else_changed
+from recovery.verification.checks import each_file_once, nothing_else_changed, table_grew_by_new_batches
 from recovery.verification.criteria import REQUIRED, says
 from recovery.verification.evidence import Evidence, FirstBatch, FurtherUpdate, batches, new_inputs
 from recovery.verification.judge import judge
@@ -88,6 +95,25 @@ def test_a_file_that_was_read_all_the_same_is_not_called_passed_over() -> None:
     assert isinstance(judged_files.measured, MeasuredFiles)
     assert judged_files.measured.passed_over == 1
     assert path.rsplit("/", 1)[-1] not in judged_files.why
+
+
+@pytest.mark.parametrize(
+    ("changes", "ok"),
+    [({}, True), ({"table_rows": 99, "listed_rows": 99}, False), ({"old_rows": None}, None)],
+)
+def test_a_table_whose_rows_the_plan_did_not_know_is_measured_from_those_that_the_rerun_met(
+    changes: dict[str, Any], ok: bool | None
+) -> None:
+    world = World()
+    whole = world.evidence()
+    assert whole.measure is not None
+    assert whole.measure.old_rows is not None
+    found = table_grew_by_new_batches(
+        ExpectedGrowth(before=None), replace(whole, measure=replace(whole.measure, **changes))
+    )
+    assert found.ok is ok
+    if isinstance(found.measured, MeasuredGrowth):
+        assert found.measured.before == len(world.old_rows)
 
 
 def test_every_required_criterion_has_words() -> None:
