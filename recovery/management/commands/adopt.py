@@ -6,6 +6,7 @@
 import shlex
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from typing import Final
 
 from django.conf import settings
 
@@ -29,6 +30,8 @@ from recovery.streams.describing import stream_json
 from recovery.streams.finding import ScanProblem
 
 OF_ONE = ("sink", "program", "argument", "spark_python", "runner", "start", "stop", "running", "name")
+UNMATCHED: Final = 20
+"""So many queries without a checkpoint are named; `--json` names more."""
 SKIPS = {
     SkipReason.NONE: "",
     SkipReason.ADOPTED: "on the list",
@@ -202,6 +205,20 @@ def _problem(problem: ScanProblem) -> dict[str, str]:
     return {"place": problem.place, "code": problem.code, "says": problem.says}
 
 
+def _write_unmatched(listing: Listing) -> str:
+    """The queries without a checkpoint, each with its application; the first of many."""
+    head = ("QUERY", "NAME", "STATE", "APPLICATION")
+    rows = [
+        (shown(u.query_id), shown(u.name), u.state, shown(u.application))
+        for u in listing.unmatched[:UNMATCHED]
+    ]
+    queries = plural(listing.queries_without, "query", "queries")
+    lines = [f"Without a checkpoint below these folders: {queries} of the event logs.", table(head, rows)]
+    if more := listing.queries_without - len(rows):
+        lines.append(f"And {more:,} more. --json names more of them.")
+    return "\n".join(lines)
+
+
 def _text(found: list[StreamCandidate], listing: Listing, adopted: int, *, is_list: bool) -> str:
     """The list, then what is wrong with it, then what to type next."""
     head = ("NAME", "STATE", "LAST BATCH", "CHECKPOINT", "NOT ADOPTED")
@@ -228,10 +245,7 @@ def _text(found: list[StreamCandidate], listing: Listing, adopted: int, *, is_li
     if not listing.logs_are_whole:
         parts.append("Not all of the event logs were read. Ask again: it goes on where it ended.")
     if listing.queries_without:
-        parts.append(
-            f"Without a checkpoint below these folders: {plural(listing.queries_without, 'query', 'queries')} of the "
-            "event logs."
-        )
+        parts.append(_write_unmatched(listing))
     parts.append(
         f"{new} would be adopted. Leave --list out to adopt them."
         if is_list

@@ -14,7 +14,7 @@ from recovery.streams.actions import choose_name
 from recovery.streams.finding import find_checkpoints
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
-from tests.unit.people.run import run_json, token_of
+from tests.unit.people.run import run, run_json, token_of
 
 pytestmark = pytest.mark.django_db
 QUERIES = [f"3c8f6a10-52de-4b7e-9d41-a7c0e2b95f{n:02}" for n in range(10)]
@@ -84,6 +84,16 @@ def test_a_dry_list_names_each_stream_with_its_state_and_changes_nothing(
     assert not Workspace.objects.exists()
 
 
+def test_a_query_without_a_checkpoint_is_named_with_its_application(
+    monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path, events: Path
+) -> None:
+    asked = ("adopt", "--roots", str(roots), "--event-log", str(events), "--list")
+    said = run(monkeypatch, responder, *asked)[1]
+    (line,) = [line for line in said.splitlines() if QUERIES[9] in line]
+    assert line.split()[1:] == ["shop-2", "ended", "app-2"]
+    assert not [other for other in said.splitlines() if QUERIES[0] in other]
+
+
 def test_all_are_adopted_by_the_door_of_one_and_none_twice(
     monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path, events: Path
 ) -> None:
@@ -139,12 +149,12 @@ def test_each_of_two_folders_of_a_query_id_is_adopted_by_its_own_run(
     monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path, events: Path
 ) -> None:
     shutil.copytree(roots / "orders", roots / "orders-copy")
-    for name, run, folder in (("app-0", RUNS[0], "orders"), ("app-9", RUNS[9], "orders-copy")):
+    for name, run_id, folder in (("app-0", RUNS[0], "orders"), ("app-9", RUNS[9], "orders-copy")):
         failure = logs.FAILURE if folder == "orders" else None
         lines = [
-            *logs.started(name), logs.query_started(QUERIES[0], run, folder),
-            logs.batch_plan(run, f"file:{roots}/{folder}"),
-            logs.terminated(failure, query=QUERIES[0], run=run), logs.ended(),
+            *logs.started(name), logs.query_started(QUERIES[0], run_id, folder),
+            logs.batch_plan(run_id, f"file:{roots}/{folder}"),
+            logs.terminated(failure, query=QUERIES[0], run=run_id), logs.ended(),
         ]  # fmt: skip
         (events / name).write_bytes(b"".join(lines))
     _, told = adopt(monkeypatch, responder, "--roots", str(roots), "--event-log", str(events), "--list")
