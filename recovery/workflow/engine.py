@@ -275,10 +275,10 @@ def _skipped_of(step: Step) -> list[Step]:
 
 
 def describe_skip(step: Step) -> str:
-    """`Step verify was skipped by ada: <reason>`, of a step that a person skipped."""
+    """`Step verify was skipped by ada: <reason>.`, of a step that a person skipped."""
     noted = step.notes.skipped
     assert noted is not None, "noted when it was skipped"
-    return f"Step {step.kind} was skipped by {noted.by}: {noted.reason}"
+    return f"Step {step.kind} was skipped by {noted.by}: {noted.reason}{'' if noted.reason[-1:] in '.!?' else '.'}"
 
 
 def end(recovery: Recovery, state: str, says: str, **values: Any) -> None:

@@ -124,6 +124,13 @@ def test_without_its_proof_a_recovery_ends_as_unproven_and_says_who_wanted_that(
     assert list(Message.objects.values_list("event", flat=True)) == ["recovery.unproven"]
 
 
+@pytest.mark.parametrize("typed", ["They are written again as text", "They are written again as text."])
+def test_the_reason_of_a_skip_is_a_sentence_whatever_was_typed(typed: str) -> None:
+    row = standing_at("verify")
+    skip(row, typed)
+    assert row.reason.endswith("again as text.")
+
+
 def test_a_proof_that_does_not_hold_can_be_given_up_and_what_did_not_hold_is_named() -> None:
     row = standing_at("verify", "done")
     failed = {"verified": False, "criteria": [{"code": "EVERY_ROW_ONCE", "ok": False}]}
