@@ -242,6 +242,7 @@ class Facts:
     processed: ProcessedInput | None = None  # what a replay would read; None: nobody looked
     scratch: bool = True  # whether there is a place where the code can be run over a copy of its input
     back: ReplayFacts | None = None  # what a replay goes back to; None: no one has said
+    recovery: str = ""  # label of the one that asks; "": none is open
     unfilled: str = ""  # the recovery that emptied the table and filled nothing back yet; "": none
     skipped_before: bool = False  # whether an earlier recovery made a source begin elsewhere
     writers: tuple[str, ...] = ()  # other flows that write the flow's table, by their short names

@@ -137,7 +137,8 @@ def describe_way_back(facts: Facts) -> str:
 def describe_old(facts: Facts) -> str:
     """What becomes of the old checkpoint when a seeded one is put into place."""
     if facts.is_plain:
-        return "Two renames put it into place; the old one is kept next to it, as .reprise-R-n-before."
+        kept = f", as .reprise-{facts.recovery}-before" if facts.recovery else ""
+        return f"Two renames put it into place; the old one is kept next to it{kept}."
     return "The old version stays untouched."
 
 

@@ -76,6 +76,7 @@ def gather(
     confirmed: Sequence[str] = (),
     refresh_below: bool = True,
     target: ReplayTarget | None = None,
+    recovery: str = "",
 ) -> tuple[FlowSnapshot, Facts]:
     """Look, look at the inputs, and let Spark count what each code would yield.
 
@@ -83,6 +84,7 @@ def gather(
     sources shall start, by their index as text; a wish that cannot be met is refused. `confirmed`: which source goes on
     as which, where that was asked (`mapping.MappingProposal.unconfirmed`). `refresh_below`: whether a plan refreshes
     what is downstream. `target`: where `replay` goes back to; the facts are then those of after that batch.
+    `recovery`: the label of the one that asks, "" where none is open.
     """
     snapshot = read_flow_snapshot(flow)
     reverting = strategy == "revert"
@@ -105,6 +107,7 @@ def gather(
     )
     found = replace(
         found,
+        recovery=recovery,
         confirmed=tuple(confirmed),
         beside=beside,
         readers=below.readers_of(flow),

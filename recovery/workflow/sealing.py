@@ -111,6 +111,7 @@ def _judge(
         confirmed=chosen.confirmed,
         refresh_below=chosen.refresh_below,
         target=chosen.target,
+        recovery=recovery.label,
     )
     return snapshot, facts, next(o for o in judge_all(facts) if o.strategy == strategy)
 

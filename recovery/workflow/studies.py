@@ -147,6 +147,7 @@ def gather_facts(recovery_id: int, ticket: str) -> None:
             wishes=chosen.positions,
             confirmed=chosen.confirmed,
             refresh_below=chosen.refresh_below,
+            recovery=recovery.label,
         )
         people = count_people(rule_for(recovery.flow.pipeline.environment))
         return build_gathered(facts, people=people)

@@ -104,6 +104,7 @@ def _gather_for(
         wishes={source: wish for source, wish in wanted.items() if wish is not None},
         confirmed=change.confirmed or held.confirmed,
         refresh_below=held.refresh_below if change.refresh_below is None else change.refresh_below,
+        recovery=recovery.label if recovery else "",
     )[1]
 
 

@@ -163,6 +163,13 @@ def test_the_reset_of_a_plain_program_is_two_renames_and_that_of_a_flow_a_new_ve
         assert ("version stays untouched" in seed.says) is not is_plain
 
 
+@pytest.mark.parametrize(("recovery", "names"), [("R-3", ["R-3"]), ("", [])])
+def test_a_plan_names_the_old_checkpoint_as_it_will_be_called(recovery: str, names: list[str]) -> None:
+    given = replace(facts(), is_plain=True, recovery=recovery)
+    seed = next(s for s in stored(given)["continue"].steps if s.kind is StepKind.SEED)
+    assert re.findall(r"\.reprise-(.+)-before", seed.says) == names
+
+
 def test_a_plain_program_s_criteria_name_no_pipeline() -> None:
     watched = nothing_else_changed(ExpectedOthers(), World().evidence(others_before={}, others_after={}))
     assert (watched.ok, OF_PIPELINES.search(watched.why)) == (True, None)
