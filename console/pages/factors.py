@@ -137,7 +137,7 @@ def _own_key(owner: User, pk: str) -> Authenticator:
 
 @page(None, methods=("GET", "POST"))
 def recovery_codes(request: PageRequest, by: Actor) -> HttpResponse:
-    """Shown once, when they were made; POST makes new ones, and the old ones are good for nothing."""
+    """Shown once, when they were made; POST makes new ones, and the old ones stop working."""
     if asked := unless_fresh(request):
         return asked
     owner = owner_of(by)

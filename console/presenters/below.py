@@ -283,8 +283,8 @@ REASON: Final = {
     DownstreamReason.TABLE_PUT_BACK: "It reads as a stream a table that is put back and goes on from an earlier "
     "batch: it may fail, or keep the old rows next to the new ones. It may need its own full refresh.",
     DownstreamReason.ROWS_REMOVED: "It reads the table as a stream, and Delta fails that stream at the commit that "
-    "deletes rows, unless it passes over it (skipChangeCommits). It keeps the repeats that it has read. It may need a "
-    "full refresh of its own.",
+    "deletes rows, unless it skips that commit (skipChangeCommits). It keeps the repeats that it has read. It may need "
+    "a full refresh of its own.",
     DownstreamReason.ROWS_UNKNOWN: "Whether rows reach it twice is not known.",
     DownstreamReason.READS_STALE: "It is refreshed, and also reads a dataset that is out of date, which the plan "
     "does not touch.",

@@ -101,7 +101,9 @@ def _expect_seed(plan: PlanBody, step: PlannedStep) -> str:
 def _expect_rerun(plan: PlanBody, step: PlannedStep) -> str:
     fixed = next((c.expected for c in plan.criteria if isinstance(c.expected, ExpectedCounts)), None)
     rows = fixed.new_rows if fixed else None
-    grown = "how many rows is not fixed" if rows is None else f"{words.format_count(rows, 'row')} written"
+    grown = (
+        "the number of rows is not known" if rows is None else f"{words.format_count(rows, 'row')} written"
+    )
     of_files = bool(plan.positions) and all(position.is_files for position in plan.positions)
     read = f", {words.format_count(len(plan.waiting_files), 'file')} read" if of_files else ""
     return f"from batch {words.format_number(plan.numbering.next_batch)} on: {grown}{read}"

@@ -34,7 +34,7 @@ def start_option_rows(recovery: Recovery, steps: Sequence[Step]) -> list[LeftRow
         if is_open or not any(_is_done(step, *DONE_BY) for step in steps):
             return []
         says = "The plan put no start option into the code"
-        return [LeftRow("ok", says, "looked for in the sealed patch; nothing to disarm", "no-start-option")]
+        return [LeftRow("ok", says, "looked for in the sealed patch; nothing to remove", "no-start-option")]
     return [
         LeftRow(
             "attention",

@@ -367,7 +367,7 @@ def _unknown_rungs(step: Step) -> list[AdviceRung]:
         rungs.append(
             AdviceRung(
                 "Say what you know",
-                "Recorded with your name, by word and not by proof; in production it is reviewed. A wrong word and a "
+                "Recorded with your name as a statement, not a proof; in production it is reviewed. A wrong one and a "
                 "resumed run together make two writers.",
                 ("Needs words", "Reviewed later"),
                 code="say-known",

@@ -54,7 +54,7 @@ def stop_asks(flow: Flow, flows: Sequence[Flow], stream: Stream | None = None) -
         TroubleAnswer(
             "What could start it",
             "People, jobs, and the pipeline itself",
-            "Jobs that start it, its continuous mode and its retries are paused, and given back at the end. "
+            "Jobs that start it, its continuous mode and its retries are paused, and restored at the end. "
             "A start by a person voids a sealed plan, and is shown.",
         ),
         TroubleAnswer(
@@ -185,7 +185,7 @@ def evidence_rows(step: Step) -> tuple[list[EvidenceRow], list[EvidenceRow]]:
 
 HELD = {
     "noted": ("attention", "About to be paused: {}", "not yet seen whether it was"),
-    "paused": ("ok", "Paused: {}", "given back when no recovery of this pipeline is open"),
+    "paused": ("ok", "Paused: {}", "restored when no recovery of this pipeline is open"),
     "restored": ("ok", "Switched on again: {}", "as it was before"),
     "left": ("attention", "Left as it is: {}", ""),
 }

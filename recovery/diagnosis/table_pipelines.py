@@ -57,8 +57,8 @@ ROWS: Final = (
         code="SINK_PASSED_OVER",
         conditions=("SINK_PASSED_OVER",),
         family=FAMILY,
-        title="The flow's batch numbers began again below those that its table has, which passes such batches "
-        "over: the update completed, and rows may be missing.",
+        title="The flow's batch numbers began again below those that its table has, and the table skips such "
+        "batches: the update completed, and rows may be missing.",
         damaged="the table: rows that were read may not be in it",
         reset=RESET_NO,
         severity=5,
@@ -71,14 +71,14 @@ ROWS: Final = (
             ),
         ),
         dont=(
-            "Do not reset the checkpoint alone: the table passes over each batch up to the newest one in its log.",
+            "Do not reset the checkpoint alone: the table skips each batch up to the newest one in its log.",
         ),
     ),
     ErrorRow(
         code="SINK_SHARED",
         conditions=("SINK_SHARED",),
         family=FAMILY,
-        title="Several flows write this file table; it passes over a batch whose number another flow has used: the "
+        title="Several flows write this file table; it skips a batch whose number another flow has used: the "
         "update completed, and rows may be missing.",
         damaged="the table: rows that were read may not be in it",
         reset=RESET_NO,
@@ -135,7 +135,7 @@ ROWS: Final = (
         code="SINK_NOT_READ",
         conditions=("SINK_NOT_READ",),
         family=FAMILY,
-        title="Updates of the flow ran that Reprise has not read: whether its file table passed rows over in them is "
+        title="Updates of the flow ran that Reprise has not read: whether its file table skipped rows in them is "
         "not known.",
         damaged="not known",
         reset=RESET_NO,

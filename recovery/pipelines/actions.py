@@ -516,7 +516,7 @@ def _refuse_in_use(row: Workspace) -> None:
     held = Hold.objects.filter(pipeline__workspace=row, state__in=("noted", "paused")).first()
     if held is not None:
         raise Refused(
-            f"{held} is still paused there and has to be given back first; that is tried every 30 s.",
+            f"{held} is still paused there and has to be restored first; that is tried every 30 s.",
             code="still_paused",
         )
 

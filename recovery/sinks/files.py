@@ -28,7 +28,7 @@ def judge_risk(start: PlannedStart, report: SinkReport) -> StartRisk:
     head = report.head
     if start.repeats(head):
         return StartRisk(
-            Amount(value=0), f"Batch {head} is run again and passed over by the table, which has it."
+            Amount(value=0), f"Batch {head} is run again and skipped by the table, which has it."
         )
     if head is not None and (gone := passed_over(head, start)):
         return judge_skips(head, gone, "The table")

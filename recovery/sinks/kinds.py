@@ -139,8 +139,8 @@ def judge_skips(head: int, gone: range, who: str) -> StartRisk:
     """The risk of batches that are passed over."""
     return StartRisk(
         None,
-        f"{who} has batch {head} already and passes over {_name_batches(gone)}, whatever rows they carry: those "
-        "rows vanish.",
+        f"{who} already has batch {head} and skips {_name_batches(gone)}, whatever rows they carry: those rows are "
+        "lost.",
         gone,
         f"Go on with batch {head + 1}.",
         bars=True,

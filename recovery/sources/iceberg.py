@@ -159,8 +159,8 @@ def _present_reach(facts: IcebergSourceFacts, index: int) -> SourceRetention:
         return SourceRetention(True, "The position's snapshot is the current one, which is never expired.")
     passed = sum(s.operation in FAILS for s in facts.chain[index + 1 :])
     more = (
-        f" {count_noun(passed, 'snapshot')} that follow overwrite or delete rows; the reader's options pass over "
-        "them, and over rows that they added."
+        f" {count_noun(passed, 'snapshot')} that follow overwrite or delete rows; the reader's options skip "
+        "them, and the rows that they added."
         if passed
         else ""
     )

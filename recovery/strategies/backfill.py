@@ -71,7 +71,7 @@ def _by_table(facts: Facts) -> Blocker | None:
     if facts.sink.kind != delta.KIND or facts.sink.declared:
         says = (
             f"{facts.dataset} is no Delta table. Readers of a file table see only files that the stream's own log "
-            "names, and a topic is not emptied: rows cannot be filled back once and no more. Choose full-refresh."
+            "names, and a topic is not emptied: rows cannot be filled back exactly once. Choose full-refresh."
         )
         return Blocker(code=BlockerCode.BACKFILL_OF_TABLE, says=says)
     if not facts.scratch:
@@ -80,11 +80,11 @@ def _by_table(facts: Facts) -> Blocker | None:
     if facts.unfilled:
         says = (
             f"{facts.unfilled} has emptied this table and filled nothing back: its backup has the rows, and the table "
-            "as it is now has not. Resume it or roll it back first."
+            "does not. Resume it or roll it back first."
         )
         return Blocker(code=BlockerCode.BACKFILL_UNFILLED, says=says)
     if passed_over := full_refresh.explain_not_again(facts):
-        says = f"{passed_over} A refresh would pass over what waits. Choose continue."
+        says = f"{passed_over} A refresh would skip what waits. Choose continue."
         return Blocker(code=BlockerCode.BACKFILL_PASSES_OVER, says=says)
     return None
 

@@ -70,7 +70,7 @@ def blocked(facts: Facts) -> Blocker | None:
         return Blocker(code=BlockerCode.NO_REFRESH, says=says)
     if facts.writers:
         says = (
-            f"{', '.join(facts.writers)} writes the same table. A full refresh empties it and starts every flow over "
+            f"{', '.join(facts.writers)} writes the same table. A full refresh empties it and starts over every flow "
             "that writes it, and only the rows of this one would be forecast and proven."
         )
         return Blocker(code=BlockerCode.REFRESH_SHARED_TABLE, says=says)
@@ -367,7 +367,7 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
             )
         )
     if facts.unfilled:
-        says = f"{facts.unfilled} has emptied this table and filled nothing back: its backup alone has those rows."
+        says = f"{facts.unfilled} has emptied this table and filled nothing back: only its backup has those rows."
         do = "Resume it or roll it back first, or fill them back by hand."
         findings.append(Finding("ROWS_IN_BACKUP", Severity.WARNING, says, do))
     if sinks.is_table(facts):

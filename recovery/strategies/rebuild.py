@@ -120,11 +120,11 @@ def _hangs_on_batches(facts: Facts) -> Blocker | None:
     if set(operators) == {JOIN} and code.watermarked is False:
         return None
     if own := [o for o in operators if o in OWN_CODE]:
-        why = f"What {common.word(own[0])} keeps, its own code alone knows: it may go by the order of rows or by time."
+        why = f"Only the code of {common.word(own[0])} knows what it keeps: it may go by the order of rows or by time."
     else:
         why = (
-            f"The state of {common.names(operators)}{'' if code.watermarked is False else ' behind a watermark'} hangs "
-            "on the batches and the order in which rows came, which a replay does not repeat."
+            f"The state of {common.names(operators)}{'' if code.watermarked is False else ' behind a watermark'} "
+            "depends on the batches and the order in which rows came, which a replay does not repeat."
         )
     return Blocker(
         code=BlockerCode.REPLAY_ORDER_MATTERS,

@@ -115,7 +115,7 @@ def blocked(facts: Facts) -> Blocker | None:
         says = f"Not everything can be repaired: {stays.says} {stays.why}"
         return Blocker(code=BlockerCode.NOT_MENDABLE, says=says)
     if not plan.before.blockers:
-        says = "What is damaged does not stop Spark, so mending it alone brings the flow no further."
+        says = "What is damaged does not stop Spark, so repairing it alone does not help the flow."
         return Blocker(code=BlockerCode.DAMAGE_HARMLESS, says=says)
     return _code_differs(facts, plan) or _unconfirmed(facts, plan) or sinks.block(facts, _start(facts))
 

@@ -246,7 +246,7 @@ def _findings(facts: Facts, back: ReplayFacts) -> tuple[Finding, ...]:
                 "REMOVED_FILES_STAY",
                 Severity.INFO,
                 f"{common.plural(table.removed_files, 'data file')} of these batches stay in the table's folder, and "
-                "the table's log names them no more.",
+                "the table's log no longer names them.",
                 "Readers that list the folder instead of the log (not Spark) still see them.",
             )
         )

@@ -180,7 +180,7 @@ def _passes_over(facts: Facts) -> tuple[Finding, ...]:
         return ()
     says = (
         "The table has the numbers of the next batches under an id that is not this query's. Where the function gives "
-        "that id (txnAppId), Delta passes over what it writes, whatever rows they are."
+        "that id (txnAppId), Delta skips what it writes, whatever rows they are."
     )
     do = "Look which txnAppId the function gives. Give it a new one, or put the old code back (revert) first."
     return (Finding("FUNCTION_MAY_PASS_OVER", Severity.WARNING, says, do),)

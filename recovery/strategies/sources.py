@@ -66,10 +66,12 @@ def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> RowAmount:
     passed_over = sum(len(source.ignored) for source in concerned(facts))
     if passed_over:
         files = count_noun(passed_over, "file")
-        otherwise += f" Not so {files} that Spark passes over, recovery or not (maxFileAge, fileNameOnly)."
+        otherwise += (
+            f" This leaves out {files} that Spark passes over, recovery or not (maxFileAge, fileNameOnly)."
+        )
     if changed := sum(len(list_rewritten(source)) for source in concerned(facts)):
         files = count_noun(changed, "committed file")
-        otherwise += f" Not so rows that were added to {files} since: Spark reads a file once."
+        otherwise += f" This leaves out rows that were added to {files} since: Spark reads a file once."
     return nothing(otherwise)
 
 
@@ -312,7 +314,7 @@ def _ignored(source: SourceFacts) -> Iterable[Finding]:
             "INPUT_IGNORED",
             Severity.WARNING,
             f"{name_of(source)}: {reach.why}",
-            "It is so with or without a recovery. Write what you need again, under another name.",
+            "A recovery does not change that. Write what you need again, under another name.",
         )
 
 
@@ -324,7 +326,7 @@ def _find_rewritten(source: SourceFacts) -> Iterable[Finding]:
         f"{name_of(source)}: {count_noun(len(changed), 'committed file')} changed since the read, such as "
         f"{_file_name(changed[0].path)}. Rows that were added there since are in no table."
     )
-    do = "It is so with or without a recovery. Write what is missing again, under another name."
+    do = "A recovery does not change that. Write what is missing again, under another name."
     yield Finding("INPUT_CHANGED_AFTER_READ", Severity.WARNING, says, do, file=changed[0].path)
 
 

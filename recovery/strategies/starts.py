@@ -127,7 +127,7 @@ def add_passed_over(facts: Facts, lost: RowAmount) -> RowAmount:
     if not sinks.passes_over(facts):
         return lost
     why = (
-        f"{lost.why} The function may pass over the next batches, whatever rows they carry: the table has their "
+        f"{lost.why} The function may skip the next batches, whatever rows they carry: the table has their "
         "numbers under an id (txnAppId) that may be the function's."
     )
     return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=lost.files)

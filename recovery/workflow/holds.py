@@ -51,7 +51,7 @@ def pause(
         guard()
         starters.put(client, starter, starter.paused())
         _paused(hold, recovery, starter)
-        log(f"Paused {starter.says}; read back. It is given back when the recovery has ended.")
+        log(f"Paused {starter.says}; read back. It is restored when the recovery has ended.")
     return known
 
 
@@ -108,16 +108,14 @@ def restore_due() -> None:
 def _failed(hold: Hold, problem: str) -> None:
     with transaction.atomic():
         Hold.objects.filter(pk=hold.pk, state__in=OPEN).update(problem=problem)
-        note(
-            _restore(hold), hold.recovery, f"{hold} could not be given back yet: {problem}", outcome="failed"
-        )
+        note(_restore(hold), hold.recovery, f"{hold} could not be restored yet: {problem}", outcome="failed")
 
 
 def _give_back(hold: Hold, client: PipelinesClient) -> None:
     of = Starter(hold.job_id, hold.name, hold.way, hold.was, hold.pipeline.pipeline_id)
     found = starters.now(client, of)
     if found is None:
-        _ended(hold, "left", f"{hold} is gone, so there is nothing to give back.")
+        _ended(hold, "left", f"{hold} is gone, so there is nothing to restore.")
     elif found.get("pause_status", AWAKE) != PAUSED:
         _ended(hold, "left", f"{hold} runs already: it was never paused, or someone switched it on.")
     else:

@@ -144,7 +144,7 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
         ),
         "restore": SkipRule(
             False,
-            "What is read again would come on top of the rows that it is to replace, or be passed over.",
+            "What is read again would come on top of the rows that it is to replace, or be skipped.",
         ),
         "seed": SkipRule(False, "The update would start on the checkpoint that failed."),
         "rerun": SkipRule(

@@ -64,7 +64,7 @@ def say_known(*, recovery_id: int, says: str, by: Actor) -> Step:
         statement = Statement(by=by.name, at=timezone.now().isoformat(), says=text)
         _note_on(step, StepNotes(statements=(*step.notes.statements, statement)))
         attempted.done(
-            f"Of step {step.kind}, by word and not by proof: {text}", after=codec.to_json(statement)
+            f"Of step {step.kind}, a statement and no proof: {text}", after=codec.to_json(statement)
         )
     step.refresh_from_db()
     return step

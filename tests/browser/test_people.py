@@ -72,7 +72,7 @@ def test_an_authenticator_app_is_set_up_and_asked_for(page: Page, gallery: Galle
     assert page.locator("#secret").inner_text().replace(" ", "") == secret
     page.get_by_label("6-digit code that the app shows now").fill(code_of(secret))
     page.get_by_role("button", name="Set up").click()
-    expect(page.get_by_role("heading", name="10 codes. They are shown this once.")).to_be_visible()
+    expect(page.get_by_role("heading", name="10 codes. They are shown only once.")).to_be_visible()
     look(page, "recovery-codes")
     code = page.locator(".codes li").first.inner_text()
     page.get_by_role("link", name="I have kept them").click()

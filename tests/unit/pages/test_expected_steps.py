@@ -55,7 +55,7 @@ def planned(kind: str, args: dict[str, Any] | None = None, **changes: Any) -> Pl
             planned("rerun", criteria=[FIXED], forecast={"new_rows": 8}, waiting_files=WAITING, positions=READ),
             ["batch 3", "8 rows", "3 files"], id="rerun",
         ),
-        pytest.param(planned("rerun", forecast={"new_rows": 8}), ["batch 3", "not fixed"], id="rerun, no exact count"),
+        pytest.param(planned("rerun", forecast={"new_rows": 8}), ["batch 3", "not known"], id="rerun, no exact count"),
         pytest.param(planned("fill", {"rows": 2}), ["2 rows"], id="fill"),
         pytest.param(planned("deduplicate", {"rows": 60}), ["60 rows"], id="deduplicate"),
         pytest.param(planned("refresh", {"refresh": ["c.s.view", "c.s.copy"]}), ["view, copy"], id="refresh"),

@@ -90,7 +90,7 @@ def test_a_part_of_a_snapshot_is_an_estimate_of_rows_and_exact_in_files() -> Non
             line(1, 0),
             replace(CHANGED, skips=frozenset({"delete", "overwrite"})),
             True,
-            "options pass over them",
+            "options skip them",
         ),
     ],
 )

@@ -84,7 +84,7 @@ KEY_ERROR = ChainedError(class_name="KeyError", message="'S3_BUCKET'", file="01_
         ),
         (
             UpdateFailure("u2", FailurePhase.FLOW, condition="SINK_SHARED"),
-            "Several flows write this file table; it passes over a batch whose number another flow has used: the "
+            "Several flows write this file table; it skips a batch whose number another flow has used: the "
             "update completed, and rows may be missing.",
         ),
         (None, "Its newest update failed. Why is not known yet: its events were not read."),
