@@ -39,7 +39,7 @@ from recovery.pipelines import retagging
 from recovery.pipelines.across import flows_below, flows_of, twins_of
 from recovery.pipelines.behind import node_of
 from recovery.pipelines.downstream import Node
-from recovery.pipelines.events import batches
+from recovery.pipelines.events import batches, when
 from recovery.pipelines.losses import is_in_doubt
 from recovery.pipelines.workspaces import client_for
 from recovery.planning.actions import update_choices
@@ -143,7 +143,13 @@ def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse
         return done
     frame = frame_of(flow, "", by)
     diagnosis = diagnosis_of(flow, frame["recovery"])
-    looked, adopted = _unread_context(flow), _adopted_context(flow)
+    waits = (
+        read_waiting_files(flow)
+        if flow.streaming
+        else WaitingFiles(timezone.now(), why="A view has no checkpoint.")
+    )
+    shown = flows.counted_files(frame["recovery"]) or waits
+    looked, adopted = _unread_context(flow, waits=shown), _adopted_context(flow)
     context = {
         **frame,
         "sentence": flows.QUIET_SENTENCE
@@ -151,7 +157,7 @@ def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse
         else flows.flow_sentence(
             flow, diagnosis, frame["below_behind"], frame["doubt"], unwatched=bool(adopted.get("unwatched"))
         ),
-        "facts": _list_facts(flow, frame["recovery"], frame["below_behind"], looked["unread"]),
+        "facts": _list_facts(flow, frame["recovery"], waits, frame["below_behind"], looked["unread"]),
         **_batches_context(flow, frame["recovery"]),
         **looked,
         "dots": status.update_dots(flow.history),
@@ -209,15 +215,26 @@ def _adopted_context(flow: Flow) -> dict[str, object]:
     return {"stream": stream, "signs": signs, "runs": runs, "unwatched": unwatched}
 
 
-def _unread_context(flow: Flow) -> dict[str, Any]:
+def _unread_context(
+    flow: Flow, *, waits: WaitingFiles | None = None, listed_at: datetime | None = None
+) -> dict[str, Any]:
+    """`waits`: the files that the page says wait. `listed_at`: when those of the page around the panel were
+    counted, if that was another number."""
     now = timezone.now()
     panel = unread.unread_panel(flow, flow.sources.defer("reader", "table"), now)
-    return {"unread": panel, "unread_version": versions.of_unread(panel, now)}
+    shown = unread.overrule(panel, unread.overruled_at(panel, waits) if waits else listed_at)
+    later = shown.overruled_at
+    listed = f"&{urlencode({'listed': later.isoformat()})}" if later else ""
+    return {
+        "unread": shown,
+        "unread_version": versions.of_unread(panel, now),
+        "unread_listed": listed,
+    }
 
 
 def _unread_part(request: PageRequest, flow: Flow) -> HttpResponse:
     """The panel alone, asked for again and again, so that what is left stays true."""
-    context = _unread_context(flow)
+    context = _unread_context(flow, listed_at=when(request.GET.get("listed")))
     if is_unchanged(request, context["unread_version"]):
         return no_news()
     return render(request, "flow/_unread.html", {"flow": flow, **context})
@@ -237,14 +254,13 @@ def _counted_context(flow: Flow, by: Actor) -> dict[str, Any]:
 
 
 def _list_facts(
-    flow: Flow, recovery: Recovery | None, late: Sequence[below.DatasetRow], panel: unread.Panel
+    flow: Flow,
+    recovery: Recovery | None,
+    waits: WaitingFiles,
+    late: Sequence[below.DatasetRow],
+    panel: unread.Panel,
 ) -> list[flows.Fact]:
     measured = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
-    waits = (
-        read_waiting_files(flow)
-        if flow.streaming
-        else WaitingFiles(timezone.now(), why="A view has no checkpoint.")
-    )
     return flows.list_facts(flow, recovery, measured, waits, timezone.now(), late=late, panel=panel)
 
 

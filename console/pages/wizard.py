@@ -50,6 +50,7 @@ from recovery.strategies.catalogue import EXECUTABLE, NEEDS_START, POSITIONED
 from recovery.strategies.recommending import decision
 from recovery.workflow import actions, positioning, selectors, ways
 from recovery.workflow.awaited import awaited_act
+from recovery.workflow.outdated import outdating_of
 from recovery.workflow.transitions import OPEN, WAITS
 from recovery.workflow.usual import usual_look, usual_steps
 
@@ -76,7 +77,11 @@ def diagnose_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResp
         **build_frame(page, "diagnose"),
         "diagnosis": diagnosis,
         "asks": words.trouble_summary(
-            diagnosis, recovery.gathered, has_plan=page.plan is not None, is_over=recovery.state not in OPEN
+            diagnosis,
+            recovery.gathered,
+            has_plan=page.plan is not None,
+            is_over=recovery.state not in OPEN,
+            is_outdated=outdating_of(recovery) is not None,
         ),
         "meant": words.meant_question(diagnosis, meant),
         "why_not_say": action_bars.may_edit(page)

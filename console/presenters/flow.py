@@ -13,6 +13,7 @@ from console.presenters.inventory import first_sentence, waiting_elsewhere
 from console.presenters.unread import Panel
 from recovery.contracts.diagnosis import ChainedError, Diagnosis
 from recovery.contracts.facts import GatheredFacts
+from recovery.contracts.measured import Measured
 from recovery.contracts.updates import CHECKPOINT_GONE
 from recovery.diagnosis.judgement import title_by_error
 from recovery.models import Flow, Recovery
@@ -21,6 +22,7 @@ from recovery.pipelines.behind import since_of
 from recovery.pipelines.downstream import Node
 from recovery.pipelines.failures import PipelineFault, PipelineState
 from recovery.workflow.doubting import Doubt
+from recovery.workflow.outdated import Outdating, outdating_of
 from recovery.workflow.waiting import WaitingFiles
 
 
@@ -162,12 +164,12 @@ def list_facts(
 ) -> list[Fact]:
     """Facts across; what was not counted says so. `last`: the newest recovery that measured the table. `late`: what is
     below and behind. `panel`: what the last look at the sources saw."""
-    gathered = _gathered_facts(recovery)
+    gathered = _waiting_facts(recovery)
     sink = Fact("Sink", flow.dataset, "a recovery counts what it sends")
     streams = [
         _last_batch(flow, now),
         *(_counted_facts(gathered, now) if gathered else _listed_facts(waits, panel, now)),
-        sink if written_name(flow) == "sink" else _table_fact(gathered, last, now),
+        sink if written_name(flow) == "sink" else _table_fact(recovery, last, now),
     ]
     return [
         _standing_fact(flow, last, now),
@@ -221,10 +223,25 @@ def _gathered_facts(recovery: Recovery | None) -> GatheredFacts | None:
     return gathered if gathered and gathered.is_ready else None
 
 
-def waiting_rows(recovery: Recovery | None) -> int | None:
-    """How many rows the next batch would read, where the open recovery counted them."""
+def _waiting_facts(recovery: Recovery | None) -> GatheredFacts | None:
+    """As `_gathered_facts`, until a rerun begins or a newer batch is seen: that may have read what waited."""
     gathered = _gathered_facts(recovery)
+    return None if recovery is None or outdating_of(recovery) else gathered
+
+
+def waiting_rows(recovery: Recovery | None) -> int | None:
+    """How many rows the next batch would read, where the open recovery counted them and that is still so."""
+    gathered = _waiting_facts(recovery)
     return gathered.waiting_rows if gathered else None
+
+
+def counted_files(recovery: Recovery | None) -> WaitingFiles | None:
+    """The files that wait as the open recovery counted them; None where it has not, or that is no longer so."""
+    gathered = _waiting_facts(recovery)
+    at = words.parse_moment(gathered.at) if gathered else None
+    if gathered is None or at is None:
+        return None
+    return WaitingFiles(at, files=len(gathered.waiting_files), filtered=True)
 
 
 def _counted_facts(gathered: GatheredFacts, now: datetime) -> list[Fact]:
@@ -258,27 +275,35 @@ def _listed_facts(waits: WaitingFiles, panel: Panel | None, now: datetime) -> li
         return [_looked_at_fact(panel, now) or Fact("Waiting", "not known", waits.why)]
     seen = f"listed {words.format_clock(waits.at, now)}"
     size = f"{words.format_size(waits.size)}, " if waits.files else ""
+    filters = "" if waits.filtered else "; filters of the code not applied"
     present = f"{waits.read:,} of {waits.read + waits.gone:,}"
     return [
         Fact(
             "Waiting",
             words.format_count(waits.files, "file"),
-            f"{size}{seen}; filters of the code not applied",
+            f"{size}{seen}{filters}",
         ),
         Fact("Files read before", f"{present} still there", seen),
     ]
 
 
-def _table_fact(gathered: GatheredFacts | None, last: Recovery | None, now: datetime) -> Fact:
+BEFORE: Final = {Outdating.RERUN: ", before the rerun", Outdating.BATCH: ", before the last batch"}
+
+
+def _table_fact(recovery: Recovery | None, last: Recovery | None, now: datetime) -> Fact:
     """The newest count that somebody made, with its time: counting now would ask Spark."""
-    if gathered and gathered.table_rows is not None:
+    gathered, proof = _gathered_facts(recovery), last.proof if last else None
+    if proof is not None and proof.table_rows is None:
+        proof = None
+    if recovery and gathered and gathered.table_rows is not None and not _is_newer(proof, gathered):
+        outdating = outdating_of(recovery)
         return Fact(
             "Table",
             words.format_count(gathered.table_rows, "row"),
-            f"counted {words.format_clock(gathered.at, now)}",
+            f"counted {words.format_clock(gathered.at, now)}{BEFORE[outdating] if outdating else ''}",
+            f"counted-before-{outdating.value}" if outdating else "",
         )
-    proof = last.proof if last else None
-    if last is None or proof is None or proof.table_rows is None:
+    if last is None or proof is None:
         return Fact("Table", "not counted", "a recovery counts its rows")
     at = proof.at
     return Fact(
@@ -286,6 +311,13 @@ def _table_fact(gathered: GatheredFacts | None, last: Recovery | None, now: date
         words.format_count(proof.table_rows, "row"),
         f"{words.format_clock(at, now)}, {words.format_ago(at, now)}, by {last.label}",
     )
+
+
+def _is_newer(proof: Measured | None, gathered: GatheredFacts) -> bool:
+    """Whether a proof measured after facts were gathered."""
+    measured = words.parse_moment(proof.at) if proof else None
+    counted = words.parse_moment(gathered.at)
+    return measured is not None and (counted is None or measured > counted)
 
 
 @dataclass(frozen=True)

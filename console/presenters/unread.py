@@ -12,6 +12,7 @@ from recovery.contracts.amounts import Amount
 from recovery.models import Flow, FlowInput
 from recovery.pipelines import retention
 from recovery.pipelines.retention import Retention, RetentionState
+from recovery.workflow.waiting import WaitingFiles
 
 BADGES: Final = {
     RetentionState.GONE: Badge("failed", "Not readable"),
@@ -50,6 +51,8 @@ class UnreadSource:
     gone: str
     until: datetime | None
     why: str
+    #: whether a listing of the flow's files, later than this look, counted something else
+    counted_later: bool = False
 
     @property
     def nothing_waits(self) -> bool:
@@ -73,6 +76,9 @@ class Panel:
     #: a batch that was committed after the sources were read; None where none was seen
     batch_since: int | None = None
 
+    #: of the later listing that counted something else; None: there is none
+    overruled_at: datetime | None = None
+
     @property
     def seen_at(self) -> datetime | None:
         """When the source that was not looked at for longest was looked at."""
@@ -94,6 +100,26 @@ def unread_panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
     committed = words.parse_moment((flow.last_progress or {}).get("timestamp"))
     late = committed is not None and shown.seen_at is not None and committed > shown.seen_at
     return replace(shown, batch_since=flow.last_batch) if late else shown
+
+
+def overrule(panel: Panel, at: datetime | None) -> Panel:
+    """The panel without what looks before `at` counted: a listing counted something else then."""
+    if at is None:
+        return panel
+    sources = tuple(
+        replace(s, counted_later=s.row.seen_at is not None and s.row.seen_at < at) for s in panel.sources
+    )
+    overruled = any(s.counted_later for s in sources)
+    return replace(panel, sources=sources, overruled_at=at if overruled else None)
+
+
+def overruled_at(panel: Panel, listed: WaitingFiles) -> datetime | None:
+    """When the files that wait were counted, where that is another number than the looks at the sources saw; None: it
+    is the same, or they count another thing."""
+    counted = [s.row.unread.get("files", {}).get("value") for s in panel.sources if s.row.kind == "files"]
+    known = [files for files in counted if isinstance(files, int)]
+    comparable = listed.filtered and len(known) == len(panel.sources) > 0
+    return listed.at if comparable and listed.files not in (None, sum(known)) else None
 
 
 def describe_risk(retained: Retention, now: datetime) -> str:

@@ -67,12 +67,17 @@ class TroubleAnswer:
 
 
 def trouble_summary(
-    diagnosis: Diagnosis, facts: GatheredFacts, *, has_plan: bool = False, is_over: bool = False
+    diagnosis: Diagnosis,
+    facts: GatheredFacts,
+    *,
+    has_plan: bool = False,
+    is_over: bool = False,
+    is_outdated: bool = False,
 ) -> list[TroubleAnswer]:
     """What happened, how bad, safe to wait: in this order on every page that begins with trouble. `has_plan`: is one in
-    force? `is_over`: has the recovery ended?"""
+    force? `is_over`: has the recovery ended? `is_outdated`: may what the facts say waits have been read since?"""
     bad = SEVERITIES.get(diagnosis.severity, SEVERITIES[3]).capitalize()
-    rows = f" {_waiting_text(facts)} wait to be read." if facts.is_ready else ""
+    rows = f" {_waiting_text(facts)} wait to be read." if facts.is_ready and not is_outdated else ""
     return [
         TroubleAnswer(
             "What happened",

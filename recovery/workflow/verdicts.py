@@ -1,7 +1,6 @@
 """Reads what the one verdict on a flow rests on: its row, its open recovery, its checkpoint."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from django.db import DatabaseError
 
@@ -20,6 +19,7 @@ from recovery.models import Flow, Recovery
 from recovery.numbers import whole
 from recovery.pipelines.sink_descriptions import SinkClass, read_sink
 from recovery.workflow.neighbours import find_shared_storage, writes_files
+from recovery.workflow.outdated import gathered_after, last_rerun
 from recovery.workflow.places import checkpoint_of
 
 SINKS = {
@@ -65,16 +65,10 @@ def _operators_of(recovery: Recovery) -> Sequence[str] | None:
     none.
     """
     gathered = recovery.gathered if recovery.gathering.status == "ready" else GatheredFacts()
-    reruns = recovery.steps.filter(kind="rerun", started_at__isnull=False)
-    last = reruns.select_related("plan").order_by("started_at").last()
-    if last is None or last.started_at is None or _gathered_after(gathered, last.started_at):
+    last = last_rerun(recovery)
+    if last is None or last.started_at is None or gathered_after(gathered, last.started_at):
         return gathered.code_operators
     return last.plan.contents.code_operators if last.state == "done" and last.plan else None
-
-
-def _gathered_after(facts: GatheredFacts, moment: datetime) -> bool:
-    """Whether facts are newer than a moment; False where they have no time."""
-    return facts.at is not None and datetime.fromisoformat(facts.at) > moment
 
 
 def title_of(flow: Flow, recovery: Recovery | None = None) -> str:

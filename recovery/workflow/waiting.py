@@ -1,6 +1,6 @@
 """Which input files of a flow wait: checkpoint beside storage, without asking Spark or running code."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLong
 from dataclasses import dataclass
@@ -12,8 +12,10 @@ from django.utils import timezone
 from recovery import reach
 from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.access import carry_access
+from recovery.contracts.readers import ReaderOptions
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
+from recovery.pipelines.inputs import read_reader
 from recovery.sources.base import SourceFacts
 from recovery.sources.files import source_facts
 from recovery.sources.live.files import list_files
@@ -27,8 +29,8 @@ DESCRIBED: Final = "FileStreamSource["
 class WaitingFiles:
     """Files in the sources' places that no committed batch holds. `files` None: not known, and `why` not.
 
-    Reader options (a glob filter, recursion) stand in the code alone and were not applied: a recovery runs the
-    code and counts what Spark would really take.
+    Reader options (a glob filter, recursion) stand in the code alone: they are applied where the code was studied
+    (`filtered`). Else only a recovery, which runs the code, counts what Spark would really take.
     """
 
     at: datetime
@@ -37,6 +39,7 @@ class WaitingFiles:
     read: int = 0  # files of committed batches that are still there
     gone: int = 0  # files of committed batches that are not
     why: str = ""
+    filtered: bool = False
 
 
 @reach.of_flow
@@ -46,7 +49,8 @@ def read_waiting_files(flow: Flow, *, seconds: float = 2.0) -> WaitingFiles:
     pool = ThreadPoolExecutor(1, thread_name_prefix="waiting")
     try:
         place = checkpoint_of(flow)
-        found = pool.submit(carry_access(_look), place, _described(flow)).result(timeout=seconds)
+        options = _reader_options(flow)
+        found = pool.submit(carry_access(_look), place, _described(flow), options).result(timeout=seconds)
     except RepriseError as problem:
         return WaitingFiles(at, why=problem.sentence)
     except TooLong:
@@ -60,7 +64,18 @@ def read_waiting_files(flow: Flow, *, seconds: float = 2.0) -> WaitingFiles:
         size=sum(f.size for f in files),
         read=sum(len(s.processed) for s in found),
         gone=sum(len(s.gone) for s in found),
+        filtered=len(options) == len(found),
     )
+
+
+def _reader_options(flow: Flow) -> dict[int, ReaderOptions]:
+    """Options of each source's reader, as the code was studied last; {} where they are not known."""
+    if flow.code_problem:
+        return {}
+    try:
+        return {row.index: read_reader(row).options for row in flow.sources.all()}
+    except (Refused, ValueError):
+        return {}
 
 
 def _described(flow: Flow) -> list[str]:
@@ -71,7 +86,7 @@ def _described(flow: Flow) -> list[str]:
     return [t.removeprefix(DESCRIBED).removesuffix("]") if t.startswith(DESCRIBED) else "" for t in texts]
 
 
-def _look(place: str, described: Sequence[str]) -> list[SourceFacts]:
+def _look(place: str, described: Sequence[str], options: Mapping[int, ReaderOptions]) -> list[SourceFacts]:
     """Raises Refused where a source's place or kind is not known, Unreachable where storage does not answer."""
     sources = inspect_checkpoint(place).sources
     if not sources:
@@ -87,7 +102,9 @@ def _look(place: str, described: Sequence[str]) -> list[SourceFacts]:
             )
         if not path:
             raise Refused("No recorded batch shows which files the flow reads.", code="no_place")
+        given = options.get(source.index, {})
+        listing = list_files(path, options=given)
         found.append(
-            source_facts(source, list_files(path, options={}), location=path, max_files_per_trigger=None)
+            source_facts(source, listing, location=path, max_files_per_trigger=None, options=given or None)
         )
     return found

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ import pytest
 from django.test import Client
 
 from console.presenters import charts
-from recovery.models import Flow, Workspace
+from console.presenters.flow import waiting_rows
+from recovery.models import Flow, Recovery, Workspace
 from recovery.pipelines.events import Batch, batches
 from tests import factories as f
 from tests import pipelines_api
@@ -152,3 +153,77 @@ def test_the_inventory_says_what_waited_when_it_was_counted_and_nothing_before(r
     facts["options"][0]["positions"] = [{**f.position(), "kind": "kafka", "next": {"rows": 90}}]
     type(recovery).objects.filter(pk=recovery.pk).update(facts=facts)
     assert "90 rows waited at " in text(responder, "/")
+
+
+def counted(**values: Any) -> Recovery:
+    """An open recovery that counted three minutes ago: 12 rows in the table, 8 that wait."""
+    recovery = f.opened()
+    type(recovery).objects.filter(pk=recovery.pk).update(facts=f.facts(), **values)
+    return recovery
+
+
+def facts_of(client: Client, recovery: Recovery) -> Mapping[str, tuple[str, str, str]]:
+    """Value, small print and code of the facts of a flow's page, by name."""
+    return {
+        fact.name: (fact.value, fact.small, fact.code)
+        for fact in client.get(f"/flows/{recovery.flow_id}").context["facts"]
+    }
+
+
+@pytest.mark.django_db
+def test_what_waits_is_what_the_open_recovery_counted_while_nothing_ran_since(responder: Client) -> None:
+    facts = facts_of(responder, counted())
+    assert (facts["Waiting"][0], facts["Files"][0], facts["Table"][0]) == (
+        "8 rows",
+        "4 read, 3 not",
+        "12 rows",
+    )
+
+
+@pytest.mark.django_db
+def test_once_the_rerun_began_nothing_is_said_to_wait_and_the_table_was_counted_before_it(
+    responder: Client,
+) -> None:
+    recovery = counted()
+    f.step(recovery, "rerun", "running")
+    facts = facts_of(responder, recovery)
+    assert facts["Waiting"][0] == "not known"
+    assert "Files" not in facts
+    assert (facts["Table"][0], facts["Table"][2]) == ("12 rows", "counted-before-rerun")
+
+
+@pytest.mark.django_db
+def test_a_batch_that_was_committed_later_makes_the_counts_old_too(responder: Client) -> None:
+    recovery = counted()
+    late = {"batchId": 3, "timestamp": f.ago(minutes=1).isoformat()}
+    Flow.objects.filter(pk=recovery.flow_id).update(last_progress=late, last_batch=3)
+    facts = facts_of(responder, recovery)
+    assert (facts["Waiting"][0], "Files" in facts) == ("not known", False)
+    assert facts["Table"][2] == "counted-before-batch"
+
+
+@pytest.mark.django_db
+def test_a_proof_that_measured_later_says_how_many_rows_the_table_has(responder: Client) -> None:
+    recovery = counted(measured=f.measured(verified=False))
+    f.step(recovery, "rerun", "done")
+    table = facts_of(responder, recovery)["Table"]
+    assert table[0] == "18 rows"
+    assert table[1].endswith(f"by {recovery.label}")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("begun", "waiting"), [(False, 8), (True, None)])
+def test_no_bar_of_waiting_rows_is_drawn_once_a_rerun_began(*, begun: bool, waiting: int | None) -> None:
+    recovery = counted()
+    if begun:
+        f.step(recovery, "rerun", "running")
+    recovery.refresh_from_db()
+    assert waiting_rows(recovery) == waiting
+
+
+@pytest.mark.django_db
+def test_diagnose_says_that_rows_wait_until_a_rerun_began(responder: Client) -> None:
+    recovery = counted()
+    assert "8 rows" in text(responder, f"/recoveries/{recovery.pk}/diagnose")
+    f.step(recovery, "rerun", "running")
+    assert "8 rows" not in text(responder, f"/recoveries/{recovery.pk}/diagnose")

@@ -2,6 +2,8 @@
 
 import json
 import re
+from dataclasses import replace
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -10,11 +12,13 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from recovery.models import Flow
 from recovery.people import actions
 from recovery.people.roles import SYSTEM
 from recovery.pipelines import retention
+from recovery.workflow.waiting import WaitingFiles
 from tests import factories as f
 from tests.pages import asked
 from tests.unit.pages.reading import text
@@ -53,6 +57,47 @@ def test_of_two_sources_of_which_one_was_not_counted_it_is_not_known_what_waits(
     f.source(flow)
     f.source(flow, 1, seen_at=None, unread={})
     assert re.search(r"Waiting\s*not known", words(responder, f"/flows/{flow.pk}"))
+
+
+def no_file(**values: Any) -> Flow:
+    """A flow of which a look two minutes ago saw no file that waits."""
+    flow = f.flow(state="failed")
+    f.source(flow, kind="files", unread={"files": {"value": 0, "exact": True, "why": ""}}, **values)
+    return flow
+
+
+def listed(files: int, *, filtered: bool = True) -> WaitingFiles:
+    return WaitingFiles(timezone.now(), files=files, read=9, filtered=filtered)
+
+
+@pytest.mark.parametrize(
+    ("shown", "later"),
+    [(listed(3), True), (listed(0), False), (listed(3, filtered=False), False)],
+)
+def test_what_was_listed_later_wins_over_the_look_that_saw_another_number(
+    responder: Client, monkeypatch: pytest.MonkeyPatch, shown: WaitingFiles, *, later: bool
+) -> None:
+    flow = no_file()
+    monkeypatch.setattr(
+        "console.pages.flow.read_waiting_files", lambda flow: replace(shown, at=timezone.now())
+    )
+    page = asked(responder, f"/flows/{flow.pk}")
+    assert ("counted-later" in page.codes) is later
+    assert ("nothing" in page.row("orders").cell("Waits")) is not later
+    asks_again = re.search(
+        r'hx-get="([^"]*part=unread[^"]*)"', responder.get(f"/flows/{flow.pk}").content.decode()
+    )
+    assert asks_again
+    address = re.sub("v=[^&]*", "v=", asks_again[1].replace("&amp;", "&"))
+    assert ("counted-later" in responder.get(address).content.decode()) is later
+
+
+def test_a_look_after_the_listing_wins_over_it(responder: Client) -> None:
+    flow = no_file()
+    before = (timezone.now() - timedelta(minutes=3)).isoformat()
+    part = responder.get(f"/flows/{flow.pk}", {"part": "unread", "listed": before}).content.decode()
+    assert "nothing" in part
+    assert responder.get(f"/flows/{flow.pk}", {"part": "unread", "listed": "2026-13-45"}).status_code == 200
 
 
 IN_FIVE_HOURS = re.compile(r"\d\d:\d\d(:\d\d)? UTC, in 5 h 1\d min")

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints import inspect_checkpoint
+from recovery.contracts.readers import SourceReader
 from recovery.models import Flow
+from recovery.pipelines.inputs import note_sources
 from recovery.workflow import waiting as room
 from recovery.workflow.waiting import read_waiting_files
 from tests import factories as f
@@ -43,6 +45,30 @@ def test_files_that_no_committed_batch_holds_wait(tmp_path: Path, sources: int) 
     (tmp_path / "in0" / "_not_input").write_text("12345")
     found = read_waiting_files(flow)
     assert (found.files, found.size, found.read, found.gone, found.why) == (4, 20, 3 * sources, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem", "files", "filtered"),
+    [
+        ({"pathGlobFilter": "*.json"}, "", 1, True),
+        ({}, "", 2, True),
+        ({"pathGlobFilter": "*.json"}, "It cannot be parsed.", 2, False),
+    ],
+)
+def test_the_filters_of_the_code_are_applied_where_it_was_studied(
+    tmp_path: Path, options: dict[str, str], problem: str, files: int, *, filtered: bool
+) -> None:
+    flow = flow_at(tmp_path)
+    for name in ("late.json", "late.tmp"):
+        (tmp_path / "in0" / name).write_text("12345")
+    note_sources(flow, [SourceReader("json", str(tmp_path / "in0"), options=options)])
+    flow.code_problem = problem
+    found = read_waiting_files(flow)
+    assert (found.files, found.filtered) == (files, filtered)
+
+
+def test_without_studied_code_no_filter_is_applied(tmp_path: Path) -> None:
+    assert read_waiting_files(flow_at(tmp_path)).filtered is False
 
 
 def test_nothing_waits_is_a_number_too_and_what_is_gone_is_counted(tmp_path: Path) -> None:
