@@ -8,6 +8,7 @@ from typing import Final
 
 from console.presenters import words
 from console.presenters.status import Badge
+from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.choices import PositionsAnswer
 from recovery.contracts.names import name_strategy
 from recovery.contracts.positions import (
@@ -16,6 +17,7 @@ from recovery.contracts.positions import (
     InputRetention,
     OptionStart,
     PartMove,
+    PositionChange,
     ShownSource,
     SourceMapping,
     SourcePair,
@@ -25,6 +27,7 @@ from recovery.models import Recovery
 from recovery.sources import position_requests, position_view
 from recovery.strategies.catalogue import POSITIONED
 from recovery.workflow import positioning
+from recovery.workflow.outdated import outdating_of
 
 FEW = 20
 """Parts that a source may have for all of them to be shown, with a field each."""
@@ -266,10 +269,11 @@ def positions_page(
     costs = position_view.sum_costs(sources)
     is_plain = recovery.flow.pipeline.workspace.has_streams  # it has no Pipelines API
     call = None if is_plain else positioning.find_api_call(recovery.flow, recovery)
+    counted = () if outdating_of(recovery) else recovery.gathered.positions
     return PositionsPage(
         status=look.status or "none",
         cards=[
-            source_card(source, looked, wanted=wanted, everything=everything, typed=typed)
+            source_card(source, looked, wanted=wanted, everything=everything, typed=typed, counted=counted)
             for source in sources
         ],
         lost=costs.lost,
@@ -311,8 +315,9 @@ def source_card(
     wanted: str = "",
     everything: bool = False,
     typed: Mapping[str, str] | None = None,
+    counted: Sequence[PositionChange] = (),
 ) -> PositionCard:
-    """One source, and what was typed for it."""
+    """One source, and what was typed for it. `counted`: sources whose waiting rows were counted."""
     typed, key = typed or {}, source.source
     wish = looked.get(key)
     rows = _part_rows(
@@ -337,7 +342,7 @@ def source_card(
         and len(loud[:most]) <= SHOWN
         and (bool(wanted) or len(source.changes) <= FEW),
         by_part=_by_part(source),
-        amounts=_cost_rows(source),
+        amounts=_cost_rows(with_counted_rows(source, counted)),
         readable=_readable_badge(source.reach),
         readable_says=source.reach.why or "The source was not asked.",
         until_ms=source.reach.until_ms,
@@ -400,6 +405,25 @@ def _part_warnings(source: ShownSource, part: str) -> tuple[PartWarning, ...]:
     return tuple(warnings)
 
 
+def with_counted_rows(source: ShownSource, counted: Sequence[PositionChange]) -> ShownSource:
+    """The source with the rows that wait, where the facts counted those of the same start and as many files: a look
+    lists files and runs no code."""
+    waits = source.unread
+    if waits.rows or not waits.files:
+        return source
+    same = (
+        place.next
+        for place in counted
+        if (place.location, place.after.offset_json) == (source.location, source.after.offset_json)
+        and place.next.files == waits.files.value
+    )
+    ahead = next(same, None)
+    if ahead is None or ahead.rows is None:
+        return source
+    rows = Amount(value=ahead.rows, bound=ahead.rows_bound)
+    return source.model_copy(update={"unread": waits.model_copy(update={"rows": rows})})
+
+
 def _cost_rows(source: ShownSource) -> list[PositionCostRow]:
     """Never read, read again, waiting: each with unit and how it was found out."""
     lost, again = source.lost, source.reread
@@ -430,17 +454,20 @@ def describe_distance(distance: InputBetween) -> tuple[str, str]:
     rows, files, size, seconds = distance.rows, distance.files, distance.bytes, distance.seconds
     if not (rows or files or size):
         return "not known", "unknown"
-    amounts = [position_view.say_amount(rows, "row") if rows else "rows not counted"]
+    amounts = [position_view.say_amount(rows, "row")] if rows else []
     if files and (files.value or not rows):
         amounts.append(position_view.say_amount(files, "file"))
-    if size and size.value:
+    if size and (size.value or not amounts):
         amounts.append(size.bound.before_number + words.format_size(size.value))
     if seconds and seconds.value:
         amounts.append(f"over {words.format_duration(seconds.value)}")
     unsure = [
         amount.why or amount.bound.value for amount in (rows, files, size) if amount and not amount.exact
     ]
-    return ", ".join(amounts), "; ".join(dict.fromkeys(unsure)) or "exact"
+    sure = dict.fromkeys(
+        unsure or [f"{Bound.EXACT.value}{'' if rows else ' in files' if files else ' in bytes'}"]
+    )
+    return ", ".join(amounts), "; ".join([*sure, *([] if rows else ["rows not counted"])])
 
 
 def _readable_badge(reach: InputRetention) -> Badge:

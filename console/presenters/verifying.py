@@ -299,6 +299,7 @@ HOW: Final = {
 """Which criterion counted each number."""
 
 
+NOT_KNOWN: Final = "not known"
 NO_COUNT: Final = "The plan fixed no count of rows: it could not be forecast exactly."
 
 
@@ -341,15 +342,17 @@ def _compare_amount(word: str, planned: RowAmount, measured: MeasuredRows) -> Fo
     wrong."""
     rows, bound = planned.rows, planned.bound
     compared = _compare_numbers(word, rows, measured.rows)
-    if rows is None or measured.rows is None:
+    if rows is None:
+        return compared
+    compared = replace(compared, forecast=f"{bound.before_number}{compared.forecast}")
+    if measured.rows is None:
         return compared
     more = measured.rows > rows and measured.bound in (Bound.EXACT, Bound.AT_LEAST)
     bad = compared.bad if bound is Bound.EXACT and measured.bound is Bound.EXACT else more
     return replace(
         compared,
-        forecast=f"{bound.before_number}{compared.forecast}",
         measured=f"{measured.bound.before_number}{compared.measured}",
-        difference=compared.difference if measured.bound is Bound.EXACT else "unknown",
+        difference=compared.difference if measured.bound is Bound.EXACT else NOT_KNOWN,
         bad=bad and bound in (Bound.EXACT, Bound.AT_MOST),
         costs=measured.rows > 0,
     )
@@ -428,14 +431,16 @@ def whole_facts(measured: Measured | None) -> list[tuple[str, str]]:
 
 def _compare_numbers(word: str, planned: int | None, measured: int | None) -> ForecastComparison:
     if planned is None or measured is None:
-        return ForecastComparison(
-            word, words.format_count(planned, "row"), words.format_count(measured, "row"), "unknown", False
-        )
+        return ForecastComparison(word, _known_rows(planned), _known_rows(measured), NOT_KNOWN, False)
     gap = measured - planned
     sign = "0" if gap == 0 else f"{'+' if gap > 0 else '−'}{abs(gap):,}"
     return ForecastComparison(
         word, words.format_count(planned, "row"), words.format_count(measured, "row"), sign, gap != 0
     )
+
+
+def _known_rows(rows: int | None) -> str:
+    return NOT_KNOWN if rows is None else words.format_count(rows, "row")
 
 
 @dataclass(frozen=True)

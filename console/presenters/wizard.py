@@ -412,10 +412,16 @@ class ForecastNumber:
     count: int | None
     word: str
     rows: str
+    #: "" where they were not counted, as `tag`
     unit: str
     tag: str
     why: str
     bad: bool
+
+    @property
+    def text(self) -> str:
+        """`136 rows (at most)`; `not known`."""
+        return f"{self.rows} {self.unit} ({self.tag})" if self.unit else self.rows
 
 
 def forecast_view(forecast: Forecast) -> list[ForecastNumber]:
@@ -436,9 +442,9 @@ def _forecast_number(code: str, name: str, amount: RowAmount) -> ForecastNumber:
         code,
         rows,
         name,
-        words.format_number(rows),
-        "row" if rows == 1 else "rows",
-        amount.bound.value,
+        "not known" if rows is None else words.format_number(rows),
+        "" if rows is None else "row" if rows == 1 else "rows",
+        "" if rows is None else amount.bound.value,
         amount.why + (span if amount.files else ""),
         code != "reread" and amount.possible,
     )

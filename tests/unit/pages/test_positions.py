@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from console.presenters.positions import source_card
+from recovery.contracts import codec
+from recovery.contracts.positions import PositionChange, ShownSource
 from recovery.models import AuditEntry, Recovery
 from recovery.sources.base import StartChoice
 from recovery.workflow import broker
@@ -81,6 +84,27 @@ def test_where_every_source_stays_nothing_is_selected_and_nothing_costs(responde
     assert not page.all(id="choose")
     assert not page.all(selected=True)
     assert (page.primary() or {})["href"] == f"/recoveries/{of.pk}/patch"
+
+
+LISTED = codec.read(ShownSource, p.file_source())
+
+
+@pytest.mark.parametrize(
+    ("changed", "line", "says"),
+    [
+        ({}, LISTED.after.offset_json, ("at most 8 rows, 3 files, 2.1 KiB", "at most")),
+        ({"files": 2}, LISTED.after.offset_json, ("3 files, 2.1 KiB", "exact in files; rows not counted")),
+        ({"rows": None}, LISTED.after.offset_json, ("3 files, 2.1 KiB", "exact in files; rows not counted")),
+        ({}, '{"logOffset":0}', ("3 files, 2.1 KiB", "exact in files; rows not counted")),
+    ],
+)
+def test_the_rows_that_wait_are_those_counted_from_the_same_start_else_said_to_be_uncounted(
+    changed: dict[str, Any], line: str, says: tuple[str, str]
+) -> None:
+    stored = {**f.position(), "location": LISTED.location, "after": {"label": "", "offset_json": line}}
+    stored["next"] = {"files": 3, "rows": 8, "exact": False, "bound": "at most", **changed}
+    waits = source_card(LISTED, {}, counted=[codec.read(PositionChange, stored)]).amounts[-1]
+    assert (waits.text, waits.why) == says
 
 
 def test_a_time_shows_each_part_before_and_after_with_rows_and_what_is_not_as_asked(

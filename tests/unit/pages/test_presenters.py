@@ -90,9 +90,9 @@ def test_a_forecast_that_is_not_known_is_marked_as_bad_for_rows_lost_and_never_s
         f.forecast_of(lost=f.amount(None, exact=False), reread=f.amount(13, 4))
     )
 
-    assert (lost.rows, lost.tag, lost.bad) == ("unknown", "unknown", True)
+    assert (lost.rows, lost.unit, lost.tag, lost.text, lost.bad) == ("not known", "", "", "not known", True)
     assert (doubled.rows, doubled.bad) == ("0", False)
-    assert (reread.rows, reread.bad) == ("13", False)
+    assert (reread.text, reread.bad) == ("13 rows (exact)", False)
 
 
 def moved(stored: dict[str, Any]) -> PositionChange:
@@ -440,14 +440,25 @@ def test_a_bound_that_was_kept_is_no_wrong_forecast() -> None:
     assert bad == [False, False, True]
 
 
+def test_a_forecast_keeps_its_bound_where_nothing_was_measured() -> None:
+    most = {**f.amount(136, exact=False), "bound": "at most"}
+    unmeasured = f.proof(doubled=None, doubled_bound="unknown", lost=None, lost_bound="unknown")
+    forecast = f.forecast_of(doubled=most, lost=f.amount(None, exact=False))
+    lost, doubled = verifying.forecast_against_outcome(forecast, unmeasured)[:2]
+    assert (doubled.forecast, doubled.measured, doubled.difference) == (
+        "at most 136 rows", "not known", "not known",
+    )  # fmt: skip
+    assert (lost.forecast, lost.measured, lost.difference) == ("not known", "not known", "not known")
+
+
 @pytest.mark.parametrize(
     ("bound", "rows", "shown", "difference", "bad"),
     [
         ("exact", 0, "0 rows", "0", False),
         ("exact", 6, "6 rows", "+6", True),
-        ("at least", 0, "at least 0 rows", "unknown", False),
-        ("at least", 6, "at least 6 rows", "unknown", True),
-        ("estimate", 6, "about 6 rows", "unknown", False),
+        ("at least", 0, "at least 0 rows", "not known", False),
+        ("at least", 6, "at least 6 rows", "not known", True),
+        ("estimate", 6, "about 6 rows", "not known", False),
     ],
 )
 def test_a_measured_bound_is_shown_as_one_and_its_difference_is_not_known(
