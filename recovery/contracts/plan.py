@@ -244,6 +244,9 @@ class PlanBody(Value):
     """What becomes of the state; rebuild: dropped, and built by a replay of what was processed."""
     code_operators: tuple[str, ...] | None = None
     """Spark's names of the stateful operators of the code that the plan runs; None: not known."""
+    rehearsed: Flag | None = None
+    """Whether the flow's own query was run over a copy of the waiting input, to count the rows that come; None: not
+    noted, as in plans of before."""
     state_held: str | None = None
     """What the state held, for people: `12 keys`."""
     watermark_ms: Number | None = None

@@ -162,8 +162,8 @@ def _why_uncompared(facts: Facts) -> str:
     if facts.counts.rehearsed and facts.new_code.key:
         key = ", ".join(facts.new_code.key)
         return (
-            "how many of the waiting rows do is not known: a rehearsal counts the rows that come, and does not compare "
-            f"their key ({key}) with the table."
+            "how many of the waiting rows do is not known: the rehearsal counted the rows that come, and did not "
+            f"compare their key ({key}) with the table."
         )
     return "how many of the waiting rows do was not counted."
 

@@ -190,6 +190,7 @@ def build(
         numbering=_numbering(facts, option),
         state=_state(option),
         code_operators=None if code.operators is None else tuple(code.operators),
+        rehearsed=facts.counts.rehearsed,
         state_held=state_keys(facts),
         watermark_ms=reconcile_report(facts.checkpoint).closed_ms,
         patch=tuple(

@@ -43,12 +43,24 @@ def test_the_approvers_page_holds_everything_a_vote_rests_on() -> None:
     for part in (
         "Reset 1 flow in production?", "1 of 2 votes", "asked by responder", "ticket CRM-881",
         "What will happen to rows", "Lost", "Doubled", "Positions", "file 4 of 7", "Findings", "1 warning",
-        "STATE_DROPPED", "Behind the plan", "Validation and rehearsal", "Not rehearsed", "Way back",
+        "STATE_DROPPED", "Behind the plan", "Validation and rehearsal", "Way back",
         "Until batch 3 is committed", "Your decision", "Expires", row.plans.get().hash,
         "approver-2 approved", "Numbers match R-142", "responder cannot vote", "PRODUCTION",
         "Your vote is the second of 2.", "Rejecting ends this request.",
     ):  # fmt: skip
         assert part in shown, part
+
+
+@pytest.mark.parametrize(
+    ("rehearsed", "code"),
+    [(True, "rows-rehearsed"), (False, "not-rehearsed"), (None, "rehearsal-not-noted")],
+)
+def test_the_approvers_page_says_what_of_the_plan_was_rehearsed(rehearsed: bool | None, code: str) -> None:
+    row = factories.asked()
+    plan = row.plans.get()
+    type(plan).objects.filter(pk=plan.pk).update(body={**plan.body, "rehearsed": rehearsed})
+    codes = asked(signed_in(factories.person("approver", "ann")), address(row)).codes
+    assert {"rows-rehearsed", "not-rehearsed", "rehearsal-not-noted"} & set(codes) == {code}
 
 
 @pytest.mark.parametrize("hash", ["", "0" * 64])

@@ -215,6 +215,18 @@ def test_a_plan_names_the_inputs_of_the_code_that_it_runs(strategy: str, topics:
     assert [position.location for position in contents.positions] == topics
 
 
+@pytest.mark.parametrize("rehearsed", [False, True])
+def test_a_plan_notes_whether_its_rows_were_rehearsed(*, rehearsed: bool) -> None:
+    found = facts("both", "old", "orders")
+    found = replace(found, counts=replace(found.counts, rehearsed=rehearsed))
+    option = next(o for o in judge_all(found) if o.strategy == "continue")
+    recovery: Any = SimpleNamespace(
+        label="R-1", diagnosis_value=StoredDiagnosis(), choices={}, chosen=Choices()
+    )
+    contents = sealing.build(recovery, snapshot_of("both", "orders"), found, option, {}, Accepted())
+    assert contents.rehearsed is rehearsed
+
+
 @pytest.mark.parametrize("name", [None, "orders"])
 def test_a_wish_that_cannot_be_met_is_refused_whether_the_checkpoint_names_its_source_or_not(
     monkeypatch: pytest.MonkeyPatch, name: str | None
