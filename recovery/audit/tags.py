@@ -74,6 +74,7 @@ ACTIONS: Final[dict[str, str]] = {
     "recovery.rollback": "rolled the recovery back",
     "recovery.cancel": "cancelled the recovery",
     "backup.remove": "removed the backup of a table",
+    "step.begin": "began a step",
     "step.run": "ran a step",
     "step.unknown": "lost sight of a step",
     "step.stop": "asked for the update of an unknown step to be stopped",
@@ -129,6 +130,7 @@ ONLY: Final[dict[str, str]] = {
     "page.denied": "denied",
     "command.denied": "denied",
     "api.denied": "denied",
+    "step.begin": "done",
     "step.unknown": "unknown",
 }
 """Acts whose name says how they end."""

@@ -108,7 +108,7 @@ def run_step(step_id: int, fence: int) -> None:
             return
         if step.kind == "verify" and step.recovery.state == "running":
             move(step.recovery, "verifying")
-        _audit(step, "step.run", "done", f"Attempt {step.attempt} of step {step.kind} began.")
+        _audit(step, "step.begin", "done", f"Attempt {step.attempt} of step {step.kind} began.")
     _attempt(step, kind.run)
 
 

@@ -10,6 +10,7 @@ import pytest
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
+from recovery.audit.tags import code_of_action
 from recovery.contracts.measured import JudgedCriterion, Measured
 from recovery.contracts.results import PatchResult, StepResult, VerifyResult
 from recovery.errors import OutcomeUnknown, Refused
@@ -92,6 +93,18 @@ def test_a_second_wake_up_of_the_same_step_does_nothing(monkeypatch: Any, woken:
     engine.run_step(step.pk, 0)
     engine.run_step(step.pk, 0)
     assert acts == [1]
+
+
+def test_the_beginning_and_the_end_of_a_step_are_two_codes_of_the_audit_log(
+    monkeypatch: Any, woken: list[Any]
+) -> None:
+    _, step = running()
+    use(monkeypatch, "patch", good)
+    engine.run_step(step.pk, 0)
+    entries = AuditEntry.objects.filter(action__startswith="step.").order_by("seq")
+    assert [code_of_action(entry.action, entry.outcome) for entry in entries] == [
+        "step.begin.done", "step.run.done",
+    ]  # fmt: skip
 
 
 def test_an_expected_failure_asks_for_a_person_and_says_why(monkeypatch: Any, woken: list[Any]) -> None:
