@@ -253,6 +253,7 @@ def _verification(page: RecoveryPage) -> dict[str, object]:
     refused = _rollback_refusal(page) if stands_still else None
     ways = partial(
         verifying.ways_on,
+        misread=verifying.misread_columns(measured),
         way=way,
         run_noun="" if starts_none else page.run_noun,
         is_beyond_proof=bool(contents and measured and is_beyond_proof(contents, measured)),

@@ -11,7 +11,7 @@ from console.presenters.reviewing import AcceptedRow, describe_expected
 from console.presenters.wizard import AdviceRung
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
-from recovery.contracts.criterion_values import MeasuredKeys
+from recovery.contracts.criterion_values import MeasuredKeys, MeasuredRowsBefore
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.measured import JudgedCriterion, Measured, MeasuredRows
 from recovery.contracts.names import Strategy
@@ -172,11 +172,31 @@ def _rung_of_end(no_skip: str | None, *, is_recommended: bool) -> AdviceRung:
     )
 
 
+def misread_columns(measured: Measured | None) -> tuple[str, ...]:
+    """Columns that no schema reads in the earlier and in the new data files; () where none is known."""
+    judged = measured.criterion("ROWS_OF_BEFORE_UNTOUCHED") if measured else None
+    found = judged.measured if judged else None
+    return found.misread if isinstance(found, MeasuredRowsBefore) else ()
+
+
+def _rung_of_misread(columns: Sequence[str]) -> AdviceRung:
+    return AdviceRung(
+        "Rewrite the older files with the new type, or write into a new table",
+        f"The code now writes {', '.join(columns)} in another type than the earlier files have, so no one schema reads "
+        "both. Stop the flow; rewrite the older files by hand with the types of the code, or give it a new table. "
+        "Then end this recovery without proof: its earlier rows are no longer in the files that it knew.",
+        ("Recommended", "By hand"),
+        first=True,
+        code="rewrite-or-new-table",
+    )
+
+
 def ways_on(
     verdict: ProofVerdict,
     refusal: str | None,
     no_skip: str | None,
     *,
+    misread: Sequence[str] = (),
     way: FurtherWay | None = None,
     run_noun: str = "update",
     is_beyond_proof: bool = False,
@@ -185,7 +205,7 @@ def ways_on(
 
     `refusal`: why it cannot be rolled back, `no_skip`: why it cannot be ended without proof; None: it can. `way`: that
     of a further plan. `run_noun`: what measuring again starts once more (`Workspace.run_noun`); "": nothing.
-    `is_beyond_proof`: as the plan said, the new rows can never be compared.
+    `is_beyond_proof`: as the plan said, the new rows can never be compared. `misread`: `misread_columns`.
     """
     if verdict.code not in ("not-proven", "not-all-measured"):
         return []
@@ -220,6 +240,8 @@ def ways_on(
     end = _rung_of_end(no_skip, is_recommended=ends)
     if ends:
         return [end, again, back]
+    if failed and misread:
+        return [_rung_of_misread(misread), again, back, end]
     add = [_rung_of_further(way)] if way else []
     return [*add, ask, again, back, end] if failed else [again, back, end]
 

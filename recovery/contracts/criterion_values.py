@@ -224,6 +224,8 @@ class MeasuredRowsBefore(MeasuredValue):
     """How many were rewritten without a change of rows."""
     vanished: Number | None = None
     """Rows that are no longer in the table."""
+    misread: tuple[str, ...] = ()
+    """Columns that new data files have with another type than those of before, or with a part less."""
 
 
 class MeasuredGrowth(MeasuredValue):

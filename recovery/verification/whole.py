@@ -42,7 +42,7 @@ def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -
             "New data files have other types than the earlier ones, or lack a part of a column, so no one schema reads "
             f"both: {names_of(measure.misread)}."
         )
-        return CriterionFinding(measured, False, says)
+        return CriterionFinding(codec.change(measured, misread=measure.misread), False, says)
     if rows is not None and expected.rows is not None and rows != expected.rows:
         says = f"The plan counted {plural(expected.rows, 'earlier row')}, and there are {rows:,}."
         return CriterionFinding(measured, False, says)

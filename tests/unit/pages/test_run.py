@@ -511,6 +511,20 @@ def test_a_failed_proof_has_its_ways_on_and_says_what_was_not_measured(
         assert page.one(code)
 
 
+def test_where_the_code_changed_a_type_the_table_has_to_follow_and_no_owner_of_the_input_is_asked(
+    responder: Client, may_go_back: None
+) -> None:
+    recovery = f.not_proven()
+    measured = recovery.measured
+    before = next(c for c in measured["criteria"] if c["code"] == "ROWS_OF_BEFORE_UNTOUCHED")
+    before |= {"ok": False, "measured": {**before["measured"], "misread": ["reading_id"]}}
+    type(recovery).objects.filter(pk=recovery.pk).update(measured=measured)
+    page = on(responder, recovery, "verify")
+    assert "ask-owner" not in page.codes
+    way = page.one("rewrite-or-new-table").text
+    assert ("reading_id" in way, "Recommended" in way) == (True, True)
+
+
 def test_a_proof_that_holds_asks_for_nothing(responder: Client, may_go_back: None) -> None:
     page = on(responder, f.verified(), "verify")
     assert not {"ways-on", "do-not", "missing-rows", "changed-files"} & set(page.codes)

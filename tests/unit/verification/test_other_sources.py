@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.criterion_values import MeasuredRowsBefore
 from recovery.verification.evidence import Evidence, ReachedPosition
 from recovery.verification.judge import judge
 from tests.unit.verification.world import World
@@ -82,8 +83,10 @@ def test_earlier_rows_that_the_schema_of_the_new_ones_does_not_read_are_not_unto
     whole = world.evidence()
     assert whole.measure is not None
     evidence = replace(whole, measure=replace(whole.measure, **columns))
-    found = {j.code: j.ok for j in judge("continue", world.criteria(), evidence).criteria}
-    assert found["ROWS_OF_BEFORE_UNTOUCHED"] is ok
+    found = {j.code: j for j in judge("continue", world.criteria(), evidence).criteria}
+    assert found["ROWS_OF_BEFORE_UNTOUCHED"].ok is ok
+    assert isinstance(measured := found["ROWS_OF_BEFORE_UNTOUCHED"].measured, MeasuredRowsBefore)
+    assert measured.misread == columns.get("misread", ())
 
 
 @pytest.mark.parametrize(
