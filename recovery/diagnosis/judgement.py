@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from recovery.blaming import find_code_failure, first_sentence
+from recovery.checkpoints.findings import advise_program
 from recovery.checkpoints.repair import UnrepairedDamage
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.table_progress import is_first_batch_open
@@ -273,7 +274,9 @@ def _add_blockers(judged: Judgement, evidence: FailureEvidence) -> None:
     judged.severity = max(judged.severity, 4)
     judged.says.append("The checkpoint itself shows: " + " ".join(f.says for f in blockers[:3]))
     why_not = {(damage.code, damage.file): damage.why for damage in evidence.unrepaired}
-    mends = [Advice(do) for do in dict.fromkeys(why_not.get((f.code, f.file), f.do) for f in blockers[:3])]
+    ways = ((f.code, why_not.get((f.code, f.file), f.do)) for f in blockers[:3])
+    fitting = (advise_program(code, do) if evidence.program else do for code, do in ways)
+    mends = [Advice(do) for do in dict.fromkeys(fitting)]
     judged.advice = [*mends, *judged.advice]
 
 

@@ -19,6 +19,17 @@ AGAIN: Final = (
 )
 KEEP: Final = (EMPTY, DELETE)
 
+BACK: Final = (
+    "Otherwise go back to a batch whose state files are whole, if the source still has what came after it."
+)
+ONLY_BACK: Final = (
+    "Go back to a batch whose state files are whole, if the source still has what came after it."
+)
+BACK_OR_WITHOUT: Final = (
+    "Otherwise go back to a batch whose files are whole, or continue with a seeded checkpoint without state."
+)
+WITHOUT: Final = "Otherwise rebuild the state, or continue with a seeded checkpoint without it."
+
 RESET_NO: Final = "no"
 RESET_LATER: Final = "only if the gentler steps fail"
 RESET_YES: Final = "yes, seeded with the known progress"

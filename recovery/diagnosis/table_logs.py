@@ -2,7 +2,16 @@
 
 from typing import Final
 
-from recovery.diagnosis.row import AGAIN, DELETE, EMPTY, KEEP, RESET_LATER, RESET_NO, ErrorRow
+from recovery.diagnosis.row import (
+    AGAIN,
+    BACK_OR_WITHOUT,
+    DELETE,
+    EMPTY,
+    KEEP,
+    RESET_LATER,
+    RESET_NO,
+    ErrorRow,
+)
 
 FAMILY: Final = "progress log"
 OFFSET_FILE: Final = (
@@ -215,7 +224,7 @@ ROWS: Final = (
         severity=5,
         do=(
             "Restore the file from a backup or from object versions.",
-            "Otherwise go back to a batch whose files are whole, or continue with a seeded checkpoint without state.",
+            BACK_OR_WITHOUT,
         ),
         dont=("Do not remove the checksum file: the corrupt bytes would be used as they are.", *KEEP),
     ),

@@ -4,7 +4,17 @@ from typing import Final
 
 from recovery.contracts.diagnosis import Advice
 from recovery.contracts.names import ChangeIntent
-from recovery.diagnosis.row import AGAIN, DELETE, EMPTY, KEEP, RESET_LATER, RESET_NO, RESET_YES, ErrorRow
+from recovery.diagnosis.row import (
+    AGAIN,
+    DELETE,
+    EMPTY,
+    KEEP,
+    RESET_LATER,
+    RESET_NO,
+    RESET_YES,
+    WITHOUT,
+    ErrorRow,
+)
 
 FAMILY: Final = "query"
 REVERT: Final = Advice(
@@ -179,7 +189,7 @@ ROWS: Final = (
         do=(
             "For NULL_VALUE: set spark.sql.streaming.stateStore.skipNullsForStreamStreamJoins.enabled=true and "
             "start again; matches of the skipped rows are missed.",
-            "Otherwise rebuild the state, or continue with a seeded checkpoint without it.",
+            WITHOUT,
         ),
         dont=KEEP,
     ),

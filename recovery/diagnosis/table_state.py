@@ -2,14 +2,10 @@
 
 from typing import Final
 
-from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, ErrorRow
+from recovery.diagnosis.row import BACK, KEEP, ONLY_BACK, RESET_LATER, RESET_NO, WITHOUT, ErrorRow
 
 FAMILY: Final = "state"
 RESTORE: Final = "Restore the file from a backup or from the storage's object versions."
-BACK: Final = (
-    "Otherwise go back to a batch whose state files are whole, if the source still has what came after it."
-)
-WITHOUT: Final = "Otherwise rebuild the state, or continue with a seeded checkpoint without it."
 _LOAD: Final = "CANNOT_LOAD_STATE_STORE."
 
 ROWS: Final = (
@@ -176,7 +172,7 @@ ROWS: Final = (
         damaged="state: single rows",
         reset=RESET_LATER,
         severity=5,
-        do=(BACK.replace("Otherwise go", "Go"), WITHOUT),
+        do=(ONLY_BACK, WITHOUT),
         dont=("Do not switch row checksums off: wrong results would follow.", *KEEP),
     ),
     ErrorRow(

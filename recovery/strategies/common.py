@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from recovery.checkpoints.findings import advise_program
 from recovery.checkpoints.held import HeldState, find_dedupe
-from recovery.checkpoints.report import CheckpointReport, Severity, StateOperator
+from recovery.checkpoints.report import Severity, StateOperator
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount, joint_bound
@@ -193,10 +194,11 @@ def find_unsettled_batch(facts: Facts, then: str) -> Blocker | None:
     return Blocker(code=BlockerCode.BATCH_UNSETTLED, says=says)
 
 
-def damaged(report: CheckpointReport) -> Blocker:
+def damaged(facts: Facts) -> Blocker:
     """That the checkpoint itself is damaged, and what to do; of one with a finding that blocks."""
-    first = report.blockers[0]
-    says = f"The checkpoint itself is damaged: {first.says} {first.do}"
+    first = facts.checkpoint.blockers[0]
+    do = advise_program(first.code, first.do) if facts.is_plain else first.do
+    says = f"The checkpoint itself is damaged: {first.says} {do}"
     return Blocker(code=BlockerCode.CHECKPOINT_DAMAGED, says=says)
 
 

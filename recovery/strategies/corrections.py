@@ -80,7 +80,7 @@ def _judge_table(facts: Facts, words: Words) -> Iterator[Blocker]:
 def _judge_checkpoint(facts: Facts, words: Words) -> Iterator[Blocker]:
     report = facts.checkpoint
     if common.has_blocker(report.findings):
-        yield common.damaged(report)
+        yield common.damaged(facts)
     if reconcile_report(report).last_committed != report.last_committed:
         yield _say(words, UnmetRequirement.BATCH_UNSETTLED, batch=report.last_planned)
 

@@ -69,7 +69,7 @@ def block(facts: Facts) -> Blocker | None:
     if one_to_one(facts):
         return None
     if not facts.checkpoint.sources and facts.checkpoint.blockers:
-        return common.damaged(facts.checkpoint)
+        return common.damaged(facts)
     proposal = propose_mapping(facts)
     if proposal is None or not facts.source_map or not _as_looked_at(facts, proposal):
         seen_otherwise = Blocker(code=BlockerCode.SOURCES_SEEN_OTHERWISE, says=NOT_AS_LOOKED_AT)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from recovery.checkpoints.findings import advise_program
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.contracts.amounts import Bound, RowAmount
@@ -112,7 +113,8 @@ def blocked(facts: Facts) -> Blocker | None:
         return Blocker(code=BlockerCode.NOTHING_DAMAGED, says=says)
     stays = next((damage for damage in plan.left if damage.blocker), None)
     if stays is not None:
-        says = f"Not everything can be repaired: {stays.says} {stays.why}"
+        why = advise_program(stays.code, stays.why) if facts.is_plain else stays.why
+        says = f"Not everything can be repaired: {stays.says} {why}"
         return Blocker(code=BlockerCode.NOT_MENDABLE, says=says)
     if not plan.before.blockers:
         says = "What is damaged does not stop Spark, so repairing it alone does not help the flow."

@@ -74,7 +74,7 @@ def blocked(facts: Facts) -> Blocker | None:
     if reason:
         return reason
     if common.has_blocker(facts.checkpoint.findings):
-        return common.damaged(facts.checkpoint)
+        return common.damaged(facts)
     return (
         mapped.find_mismatch(facts, facts.checkpoint.sources, "Spark would refuse the checkpoint of then.")
         or _reordered(facts)

@@ -103,7 +103,7 @@ def blocked(facts: Facts) -> Blocker | None:
     if reason:
         return reason
     if common.has_blocker(facts.checkpoint.findings):
-        return common.damaged(facts.checkpoint)
+        return common.damaged(facts)
     if facts.old_code is None:
         return Blocker(
             code=BlockerCode.OLD_CODE_UNKNOWN,

@@ -1,10 +1,12 @@
 """Reads what the one verdict on a flow rests on: its row, its open recovery, its checkpoint."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from django.db import DatabaseError
 
 from recovery.checkpoints import list_versions
+from recovery.checkpoints.findings import advise_program
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.uris import spell_place
 from recovery.contracts.diagnosis import Storage
@@ -34,7 +36,7 @@ def verdict_on(flow: Flow, report: CheckpointReport, *, recovery: Recovery | Non
     is_silent = flow.condition in CONDITIONS_WITHOUT_ERROR
     why = title_of(flow, recovery) if flow.state == "failed" else ""
     return judge_flow(
-        report,
+        _fit_program(report) if flow.pipeline.workspace.has_streams else report,
         code=code_operators(flow, recovery),
         failed=flow.state == "failed" and not is_silent,
         why_failed="" if is_silent else why,
@@ -42,6 +44,12 @@ def verdict_on(flow: Flow, report: CheckpointReport, *, recovery: Recovery | Non
         others=find_shared_storage(flow, root, file_table=writes_files(flow)),
         file_table=writes_files(flow),
     )
+
+
+def _fit_program(report: CheckpointReport) -> CheckpointReport:
+    """The report with what can be done of a plain program's checkpoint."""
+    fitted = (replace(f, do=advise_program(f.code, f.do)) for f in report.findings)
+    return replace(report, findings=tuple(fitted))
 
 
 def code_operators(flow: Flow, recovery: Recovery | None) -> Sequence[str] | None:

@@ -25,3 +25,10 @@ def finding(code: str, file: str | None = None, **words: object) -> Finding:
         spark=kind.spark.format(**words),
         outcome=kind.predicts,
     )
+
+
+def advise_program(code: str, do: str) -> str:
+    """What to do of a finding of this code, which says to `do` it, where the checkpoint is a plain program's: no plan
+    goes back to an earlier batch of one."""
+    kind = BY_CODE.get(code)
+    return state.BACKUP.format(back="") if kind is not None and kind.do == state.BACKUP else do

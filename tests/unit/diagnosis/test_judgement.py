@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
+from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceProgress, StateOperator
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import ChainedError, StatefulOperators
 from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis import diagnose_failure
 from recovery.diagnosis.advice import asks_meant
-from recovery.diagnosis.platforms import PlatformSupport
+from recovery.diagnosis.platforms import WITHOUT_STATE, PlatformSupport
+from recovery.diagnosis.row import BACK, BACK_OR_WITHOUT, ONLY_BACK, WITHOUT, ErrorRow
 from recovery.diagnosis.table import ROWS
 from tests.unit.diagnosis.messages import INCIDENT, wrapped
 
@@ -207,6 +209,34 @@ def test_a_new_step_asks_whether_it_was_meant_and_lost_state_does_not(program: b
     lost = diagnose_failure(causes=text, report=HEALTHY, where=where)
     assert (asks_meant(new.advice), [a.strategy for a in new.advice]) == (True, ways)
     assert (asks_meant(lost.advice), {a.strategy for a in lost.advice}) == (False, {""})
+
+
+GO_BACK = ", go back to batch 1"
+LOST = finding("STATE_FILE_MISSING", "state/0/0/3.delta", operator=0, version=3, back=GO_BACK)
+
+
+@pytest.mark.parametrize("program", [False, True])
+def test_no_program_is_advised_to_go_back_to_a_batch_or_to_replay_for_its_state(*, program: bool) -> None:
+    text = "[CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS] x"
+    where = PlatformSupport(program=program)
+    says = [
+        advice.says
+        for advice in diagnose_failure(
+            causes=text, report=replace(HEALTHY, findings=(LOST,)), where=where
+        ).advice
+    ]
+    assert says[0] == (LOST.do.replace(GO_BACK, "") if program else LOST.do)
+    assert (BACK in says, WITHOUT in says, WITHOUT_STATE in says) == (not program, not program, program)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if {BACK, ONLY_BACK, BACK_OR_WITHOUT, WITHOUT} & set(row.do)]
+)
+def test_each_row_of_lost_state_leaves_a_program_a_way_that_it_can_take(row: ErrorRow) -> None:
+    found = diagnose_failure(causes=f"[{row.conditions[0]}] x", where=PlatformSupport(program=True))
+    assert WITHOUT_STATE in found.do
+    assert not {BACK, ONLY_BACK, BACK_OR_WITHOUT, WITHOUT} & set(found.do)
+    assert not found.do[0].startswith("Otherwise")
 
 
 def test_damage_in_the_checkpoint_outweighs_what_the_error_says() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.file_layout import Layout
+from recovery.checkpoints.findings import finding
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import DamageRepair, RepairPlan, UnrepairedDamage
 from recovery.checkpoints.report import Finding, Outcome, Severity, StateOperator
@@ -173,3 +174,22 @@ def test_an_inferred_mending_may_run_and_promises_nothing_however_many_rows_are_
     again = found["full-refresh"].forecast
     assert not again.lost.exact
     assert not again.doubled.exact
+
+
+GO_BACK = ", go back to batch 1"
+GONE = finding("STATE_FILE_MISSING", "state/0/0/3.delta", operator=0, version=3, back=GO_BACK)
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize(("strategy", "code"), [
+    ("repair", BlockerCode.NOT_MENDABLE), ("revert", BlockerCode.CHECKPOINT_DAMAGED),
+])  # fmt: skip
+def test_a_way_that_lost_state_blocks_sends_no_program_back_to_a_batch(
+    strategy: str, code: BlockerCode, *, is_plain: bool
+) -> None:
+    lost = checkpoint(findings=(GONE,), last_planned=2)
+    left = UnrepairedDamage(GONE.code, GONE.file, GONE.says, GONE.do, True)
+    given = damaged(repair=plan(before=lost, after=lost, mendings=(), left=(left,)), is_plain=is_plain)
+    option = options(given)[strategy]
+    assert (option.blocker and option.blocker.code, GONE.do in str(option.blocked)) == (code, not is_plain)
+    assert (GO_BACK in str(option.blocked)) is not is_plain

@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from recovery.checkpoints.findings import finding
+from recovery.checkpoints.report import CheckpointReport
 from recovery.models import Plan, Recovery, Step
-from recovery.workflow.verdicts import code_operators
+from recovery.workflow.verdicts import code_operators, verdict_on
 from tests.factories.plans import plan_body
 from tests.unit.workflow.rows import flow, plan, recovery
 
@@ -43,3 +45,24 @@ def test_facts_tell_the_code_only_until_a_rerun_begins(
 ) -> None:
     one = with_rerun(rerun, gathered=gathered, body=body)
     assert code_operators(one.flow, one) == operators
+
+
+GO_BACK = ", go back to batch 1"
+GONE = finding("STATE_FILE_MISSING", "state/0/0/3.delta", operator=0, version=3, back=GO_BACK)
+
+
+@pytest.mark.parametrize("kind", ["pipelines", "streams"])
+def test_the_verdict_on_a_plain_stream_sends_no_one_back_to_a_batch(kind: str) -> None:
+    one = flow("ok")
+    one.pipeline.workspace.kind = kind
+    report = CheckpointReport(
+        location="file:/c/0",
+        format="structured-streaming",
+        version=0,
+        query_id="q",
+        last_committed=2,
+        last_planned=2,
+        findings=(GONE,),
+    )
+    found = verdict_on(one, report, recovery=None, root="file:/c").findings
+    assert [GO_BACK in f.do for f in found] == [kind == "pipelines"]
