@@ -76,8 +76,9 @@ class FileBatches(Value):
     """Digest of the input of the first."""
     last_input: str = ""
     """Digest of the input of the last."""
-    began_table: Flag = False
-    """Whether they began the table's log, so that nothing of before is in the table. Of plain streams alone."""
+    began_table: Flag | None = None
+    """Whether they began the table's log, so that nothing of before is in the table; False where that is not known. Of
+    plain streams alone: None of others."""
 
 
 class QueryBatches(Value):
@@ -94,8 +95,9 @@ class QueryBatches(Value):
     """Digest of the input of the first."""
     last_input: str = ""
     """Digest of the input of the last."""
-    began_table: Flag = False
-    """Whether the table was new or emptied, so that nothing of before is in it. Of plain streams alone."""
+    began_table: Flag | None = None
+    """Whether the table was new or emptied, so that nothing of before is in it; False where that is not known. Of plain
+    streams alone: None of others."""
 
     @property
     def sink(self) -> str:

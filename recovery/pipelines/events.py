@@ -296,9 +296,11 @@ def read_first_number(events: Iterable[ApiEvent], flow: str) -> int | None:
     return next((number for number in numbers if isinstance(number, int)), None)
 
 
-def makes_new_table(events: Iterable[ApiEvent], flow: str) -> bool:
-    """Whether an event of the flow says that its update made the table, so that nothing of before is in it."""
-    return any(details(event).get(NEW_TABLE) is True and flow_name(event) == flow for event in events)
+def makes_new_table(events: Iterable[ApiEvent], flow: str) -> bool | None:
+    """Whether an update of a plain stream made the table, so that nothing of before is in it; False where that is not
+    known. None where no event tells of it, as of a pipeline's update."""
+    told = [details(event).get(NEW_TABLE) for event in events if flow_name(event) == flow]
+    return True in told if any(isinstance(value, bool) for value in told) else None
 
 
 @dataclass(frozen=True)

@@ -233,11 +233,11 @@ def _count_query(update: log.ApiUpdate, flow: str, rerun: Rerun | None, memory: 
         return memory if rerun is None else codec.change(memory, queries={})
     ran = codec.read(QueryBatches, kept)
     before = requeried.find_before(memory.queries, ran)
-    newest = requeried.find_newest(ran, before)
+    newest, is_elsewhere = requeried.find_newest(ran, before), requeried.begins_elsewhere(ran, memory.queries)
     others = {sink: batches for sink, batches in memory.queries.items() if sink != ran.sink}
     memory = codec.change(memory, queries={**dict([*others.items()][-MOST_SINKS:]), ran.sink: newest})
     if before is None:
-        return memory
+        return _note_read_again(memory, update, flow) if is_elsewhere and rerun is None else memory
     is_planned = rerun is not None and ran.first >= rerun.next_batch
     if requeried.skips_batches(ran, before) and not is_planned:
         return codec.change(memory, loss=_note_passed_over(memory.loss, update, flow))
@@ -246,6 +246,12 @@ def _count_query(update: log.ApiUpdate, flow: str, rerun: Rerun | None, memory: 
     is_straight = requeried.goes_straight_on(ran, before)
     if ran.is_file and before.is_file and not is_straight:
         return codec.change(memory, loss=_note_passed_over(memory.loss, update, flow))
+    return _note_read_again(memory, update, flow, is_straight=is_straight)
+
+
+def _note_read_again(
+    memory: SinkMemory, update: log.ApiUpdate, flow: str, *, is_straight: bool = False
+) -> SinkMemory:
     at = _time(update, flow)
     since = at.isoformat() if at else ""
     read_again = ReadAgain(since=since, update=memory.update, is_straight=is_straight)

@@ -86,6 +86,13 @@ def reads_again(ran: QueryBatches, before: QueryBatches | None) -> bool:
     return takes_all and begins_again(ran.first, ran.first_input, before.last, before.last_input)
 
 
+def begins_elsewhere(ran: QueryBatches, kept: Mapping[str, QueryBatches]) -> bool:
+    """Whether a plain stream began again from its start in another table than before, which is not known to be new: it
+    may be the one of before, moved there."""
+    is_new_query = bool(kept) and all(ran.query_id != batches.query_id for batches in kept.values())
+    return is_new_query and ran.first == 0 and ran.began_table is False
+
+
 def skips_batches(ran: QueryBatches, before: QueryBatches) -> bool:
     """Whether a Delta table skipped batches, as it had taken batches of these numbers from the same query."""
     is_same = ran.is_delta and ran.query == before.query

@@ -181,7 +181,7 @@ def events_of(
 
 def _tell_beginning(run: Run | None, *, began_table: bool) -> dict[str, object]:
     """What the first batch that is kept of a run tells of its beginning. Batches of one run follow one another."""
-    details: dict[str, object] = {api_events.NEW_TABLE: True} if began_table else {}
+    details: dict[str, object] = {api_events.NEW_TABLE: began_table}
     if run is not None and run.last_batch is not None and run.batches_in_all > len(run.batches):
         details[api_events.FIRST_BATCH] = max(0, run.last_batch - run.batches_in_all + 1)
     return details

@@ -31,7 +31,7 @@ def run(
     sinks: dict[str, str] | None = None,
     query: str = "",
     sources: list[dict[str, Any]] | None = None,
-    makes_table: bool = False,
+    makes_table: bool | None = None,
     is_over: bool = True,
     **info: object,
 ) -> None:
@@ -57,7 +57,7 @@ def run(
                 "sources": sources or [],
                 "sink": into,
             }
-            begins = {"x_reprise_new_table": True} if makes_table else {}
+            begins = {} if makes_table is None else {"x_reprise_new_table": makes_table}
             shop.event(update, "stream_progress", {"progress_json": json.dumps(body), **begins}, flow)
         shop.status(update, flow, "COMPLETED" if is_over else "RUNNING")
     if is_over:

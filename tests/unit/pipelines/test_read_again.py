@@ -106,9 +106,27 @@ def test_a_query_of_one_batch_that_began_again_is_in_doubt(
 TRIAL = "DeltaSink[/tables/trial]"
 
 
-@pytest.mark.parametrize("is_new", [False, True])
+@pytest.mark.parametrize(
+    ("is_new", "first", "query", "expected"),
+    [(False, 0, "q-2", DOUBT), (True, 0, "q-2", ""), (None, 0, "q-2", ""), (False, 2, "q-1", "")],
+    ids=["not known to be new", "new", "of a pipeline", "the same query goes on there"],
+)
+@pytest.mark.parametrize("sink", [DELTA, FILES])
+def test_a_query_that_began_again_in_another_table_is_in_doubt_unless_that_is_new(
+    api: Api, workspace: Workspace, sink: str, is_new: bool | None, first: int, query: str, expected: str
+) -> None:
+    """Somebody moved the table with its rows, and began again beside it."""
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0, 1]}, sink=sink, query="q-1")
+    doubt(workspace)
+    moved = sink.replace("/res", "/moved")
+    run(shop, "u2", {ONE: [first]}, sink=moved, query=query, makes_table=is_new)
+    assert doubt(workspace) == expected
+
+
+@pytest.mark.parametrize("is_new", [None, True])
 def test_a_query_that_comes_back_from_another_table_began_again(
-    api: Api, workspace: Workspace, is_new: bool
+    api: Api, workspace: Workspace, is_new: bool | None
 ) -> None:
     shop = api.add("p1", "shop")
     run(shop, "u1", {ONE: [0, 1]}, sink=DELTA, query="q-1")
