@@ -15,7 +15,6 @@ from recovery.checkpoints.publishing import PreparedCheckpoint
 from recovery.checkpoints.repairing import (
     MENDERS,
     CannotRepair,
-    DamageRepair,
     KnownFacts,
     ListedInput,
     RepairWork,
@@ -26,10 +25,10 @@ from recovery.checkpoints.repairing import (
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.storage import reaching
 from recovery.checkpoints.undo_record import Guard
+from recovery.contracts.steps import DamageMending
 from recovery.errors import Refused
 
 __all__ = [
-    "DamageRepair",
     "KnownFacts",
     "ListedInput",
     "RepairPlan",
@@ -53,7 +52,7 @@ class RepairPlan(LaidPlan):
     `left`: damage that stays. `complete`: nothing is left that Spark would fail at or that doubles or loses rows.
     """
 
-    mendings: tuple[DamageRepair, ...]
+    mendings: tuple[DamageMending, ...]
     left: tuple[UnrepairedDamage, ...]
     before: CheckpointReport
 
@@ -116,17 +115,17 @@ def plan_repair(
     )
 
 
-def _left_behind(before: CheckpointReport, layout: Layout) -> list[DamageRepair]:
+def _left_behind(before: CheckpointReport, layout: Layout) -> list[DamageMending]:
     """What goes by itself, because no hidden file is taken along."""
     return [
-        DamageRepair(f.code, f.file or "", f.says, "Left out.")
+        DamageMending(code=f.code, file=f.file or "", says=f.says, how="Left out.")
         for f in before.findings
         if f.code == "ORPHAN_CRC"
     ]
 
 
 def _mend_all(
-    work: RepairWork, version: int | None, sink: str | None, mendings: list[DamageRepair]
+    work: RepairWork, version: int | None, sink: str | None, mendings: list[DamageMending]
 ) -> tuple[UnrepairedDamage, ...]:
     """One repair at a time, judged again after each: one damage may hide or explain another."""
     first, failed = work.report, dict[tuple[str, str | None], str]()

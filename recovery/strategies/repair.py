@@ -211,7 +211,7 @@ def _arguments(facts: Facts) -> SeedArgs:
         offsets=tuple(s.offset_json for s in _after(facts).sources),
         query_id=None if plan is None else plan.after.query_id,
         operators=tuple(facts.new_code.operators or ()),
-        mendings=() if plan is None else tuple(mending.to_args() for mending in plan.mendings),
+        mendings=() if plan is None else plan.mendings,
     )
 
 

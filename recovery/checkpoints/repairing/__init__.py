@@ -5,25 +5,24 @@ from collections.abc import Callable, Mapping
 from recovery.checkpoints.repairing import batches, sources, state
 from recovery.checkpoints.repairing.work import (
     CannotRepair,
-    DamageRepair,
     KnownFacts,
     ListedInput,
     RepairWork,
     UnrepairedDamage,
 )
 from recovery.checkpoints.report import Finding
+from recovery.contracts.steps import DamageMending
 
 __all__ = [
     "MENDERS",
     "CannotRepair",
-    "DamageRepair",
     "KnownFacts",
     "ListedInput",
     "RepairWork",
     "UnrepairedDamage",
 ]
 
-MENDERS: Mapping[str, Callable[[RepairWork, Finding], DamageRepair]] = {
+MENDERS: Mapping[str, Callable[[RepairWork, Finding], DamageMending]] = {
     "METADATA_MISSING": batches.mend_metadata,
     "METADATA_UNREADABLE": batches.mend_metadata,
     "OFFSET_STRAY": batches.mend_stray,

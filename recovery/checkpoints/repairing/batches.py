@@ -11,18 +11,19 @@ from collections.abc import Sequence
 
 from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.formats import Malformed, OffsetFile
-from recovery.checkpoints.repairing.work import CannotRepair, DamageRepair, RepairWork
+from recovery.checkpoints.repairing.work import CannotRepair, RepairWork
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.seed_files import metadata_of
+from recovery.contracts.steps import DamageMending
 
 UUID = re.compile(rb'"id"\s*:\s*"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
 
 
-def mend_metadata(work: RepairWork, finding: Finding) -> DamageRepair:
+def mend_metadata(work: RepairWork, finding: Finding) -> DamageMending:
     """The query id: still legible, or a new one where the sink does not know a batch by it."""
     query_id, whence = _query_id(work)
     work.layout.write("metadata", metadata_of(query_id))
-    return DamageRepair(finding.code, "metadata", finding.says, f"Written with {whence}.")
+    return DamageMending(code=finding.code, file="metadata", says=finding.says, how=f"Written with {whence}.")
 
 
 def _query_id(work: RepairWork) -> tuple[str, str]:
@@ -46,16 +47,16 @@ def _query_id(work: RepairWork) -> tuple[str, str]:
     return work.known.new_query_id, f"a new query id: {why}"
 
 
-def planned_offsets(work: RepairWork, finding: Finding) -> DamageRepair:
+def planned_offsets(work: RepairWork, finding: Finding) -> DamageMending:
     """A half-written file of a batch that was not committed: left out, or rebuilt where the sink may hold it."""
     name, batch = _file_of_finding(finding), _batch_of_finding(finding)
     if work.in_sink(batch) is False:
         work.layout.leave_out(name)
-        return DamageRepair(
-            finding.code,
-            name,
-            finding.says,
-            f"Left out: the table does not hold batch {batch}; it is planned again.",
+        return DamageMending(
+            code=finding.code,
+            file=name,
+            says=finding.says,
+            how=f"Left out: the table does not hold batch {batch}; it is planned again.",
         )
     before = work.offsets(batch - 1)
     if before is None:
@@ -64,22 +65,22 @@ def planned_offsets(work: RepairWork, finding: Finding) -> DamageRepair:
         )
     ends = [_newest_entry(work, line.key, line.offset_json, batch) for line in before.sources]
     _write_offsets(work, batch, work.read(f"offsets/{batch - 1}"), ends)
-    return DamageRepair(
-        finding.code,
-        name,
-        finding.says,
-        "Rebuilt from the newest log entries: the batch spans the same files.",
+    return DamageMending(
+        code=finding.code,
+        file=name,
+        says=finding.says,
+        how="Rebuilt from the newest log entries: the batch spans the same files.",
     )
 
 
-def planned_as_map(work: RepairWork, finding: Finding) -> DamageRepair:
+def planned_as_map(work: RepairWork, finding: Finding) -> DamageMending:
     """A whole plan in offset format 2, which Spark 4.2 cannot take up again: left out, so that it is planned again."""
     batch = _batch_of_finding(finding)
     if work.in_sink(batch) is not False:
         raise CannotRepair(f"The sink may hold batch {batch}; a seeded reset goes on after it.")
     work.layout.leave_out(_file_of_finding(finding))
     how = f"Left out: the table does not hold batch {batch}; it is planned again."
-    return DamageRepair(finding.code, _file_of_finding(finding), finding.says, how)
+    return DamageMending(code=finding.code, file=_file_of_finding(finding), says=finding.says, how=how)
 
 
 def _newest_entry(work: RepairWork, key: str, reached: str | None, batch: int) -> str | None:
@@ -96,13 +97,15 @@ def _newest_entry(work: RepairWork, key: str, reached: str | None, batch: int) -
     return json.dumps({"logOffset": newest}, separators=(",", ":"))
 
 
-def mend_stray(work: RepairWork, finding: Finding) -> DamageRepair:
+def mend_stray(work: RepairWork, finding: Finding) -> DamageMending:
     """A numeric name that follows on nothing."""
     work.layout.leave_out(_file_of_finding(finding))
-    return DamageRepair(finding.code, _file_of_finding(finding), finding.says, "Left out.")
+    return DamageMending(
+        code=finding.code, file=_file_of_finding(finding), says=finding.says, how="Left out."
+    )
 
 
-def planned_entry(work: RepairWork, finding: Finding) -> DamageRepair:
+def planned_entry(work: RepairWork, finding: Finding) -> DamageMending:
     """The planned batch names a log entry that is not there or broken: the whole plan of that batch goes."""
     batch = work.report.last_planned
     assert batch is not None, "the finding speaks of a planned batch"
@@ -111,10 +114,10 @@ def planned_entry(work: RepairWork, finding: Finding) -> DamageRepair:
     work.layout.leave_out(f"offsets/{batch}")
     work.layout.leave_out(_file_of_finding(finding))
     how = f"Left out with offsets/{batch}: the table does not hold batch {batch}; it is planned again."
-    return DamageRepair(finding.code, _file_of_finding(finding), finding.says, how)
+    return DamageMending(code=finding.code, file=_file_of_finding(finding), says=finding.says, how=how)
 
 
-def lost_offsets(work: RepairWork, finding: Finding) -> DamageRepair:
+def lost_offsets(work: RepairWork, finding: Finding) -> DamageMending:
     """A lost or broken offset file among those that a restart reads."""
     batch = _batch_of_finding(finding)
     committed, newest = work.report.last_committed, max(work.batches("offsets"), default=batch)
@@ -124,10 +127,10 @@ def lost_offsets(work: RepairWork, finding: Finding) -> DamageRepair:
         formats.parse_offsets(data)
         work.layout.write(name, data)
         how = f"A copy of offsets/{newest}: batch {newest} is committed, so only that there is one matters."
-        return DamageRepair(finding.code, name, finding.says, how)
+        return DamageMending(code=finding.code, file=name, says=finding.says, how=how)
     ends, whence = _infer_batch_ends(work, batch)
     _write_offsets(work, batch, _header_from(work, batch), ends)
-    return DamageRepair(finding.code, name, finding.says, f"Rebuilt {whence}.")
+    return DamageMending(code=finding.code, file=name, says=finding.says, how=f"Rebuilt {whence}.")
 
 
 def _header_from(work: RepairWork, batch: int) -> bytes:
@@ -201,25 +204,28 @@ def _write_offsets(work: RepairWork, batch: int, template: bytes, ends: Sequence
     work.layout.write(f"offsets/{batch}", "\n".join(text).encode())
 
 
-def mend_commit(work: RepairWork, finding: Finding) -> DamageRepair:
+def mend_commit(work: RepairWork, finding: Finding) -> DamageMending:
     """The newest commit cannot be read: rebuilt where its content is known, else left out where that is harmless."""
     batch, name = _batch_of_finding(finding), _file_of_finding(finding)
     body = None if work.in_sink(batch) is False else _commit_body(work, batch)
     if body is not None:
         work.layout.write(name, body)
-        return DamageRepair(
-            finding.code, name, finding.says, "Rebuilt: what it held is known from the files next to it."
+        return DamageMending(
+            code=finding.code,
+            file=name,
+            says=finding.says,
+            how="Rebuilt: what it held is known from the files next to it.",
         )
     if work.in_sink(batch) is None or work.offsets(batch + 1) is not None:
         raise CannotRepair(
             f"What the commit of batch {batch} held (watermark, ids of state files) is not known."
         )
     work.layout.leave_out(name)
-    return DamageRepair(
-        finding.code,
-        name,
-        finding.says,
-        f"Left out: batch {batch} runs again over the same range, and the table "
+    return DamageMending(
+        code=finding.code,
+        file=name,
+        says=finding.says,
+        how=f"Left out: batch {batch} runs again over the same range, and the table "
         + ("skips it." if work.in_sink(batch) else "does not hold it yet."),
     )
 

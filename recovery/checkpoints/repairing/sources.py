@@ -11,13 +11,14 @@ from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.file_layout import lay_out
 from recovery.checkpoints.file_listing import MAX_LOG_BYTES
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.repairing.work import CannotRepair, DamageRepair, RepairWork
+from recovery.checkpoints.repairing.work import CannotRepair, RepairWork
 from recovery.checkpoints.report import Finding, SourceEntry
+from recovery.contracts.steps import DamageMending
 
 SHOWN = 5  # files in a sentence
 
 
-def mend_entry(work: RepairWork, finding: Finding) -> DamageRepair:
+def mend_entry(work: RepairWork, finding: Finding) -> DamageMending:
     """A lost, broken or empty entry of a committed batch."""
     assert finding.file is not None, "the finding names the entry"
     folder, _, last = finding.file.rpartition("/")
@@ -39,7 +40,7 @@ def mend_entry(work: RepairWork, finding: Finding) -> DamageRepair:
         f"batch {batch}, which took them: {_describe_file_names(own)}. Nothing proves it: "
         "a file that came later with an older time looks the same. Look whether the table has their rows."
     )
-    return DamageRepair(finding.code, name, finding.says, how, exact=False)
+    return DamageMending(code=finding.code, file=name, says=finding.says, how=how, exact=False)
 
 
 def _describe_file_names(own: list[SourceEntry]) -> str:

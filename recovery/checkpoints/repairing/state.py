@@ -12,10 +12,11 @@ from recovery.checkpoints import formats
 from recovery.checkpoints.file_layout import Layout
 from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.repairing.work import CannotRepair, DamageRepair, RepairWork
+from recovery.checkpoints.repairing.work import CannotRepair, RepairWork
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.storage import Store
 from recovery.checkpoints.uris import strip_file_scheme
+from recovery.contracts.steps import DamageMending
 
 JOIN_STORES = (
     "left-keyToNumValues",
@@ -27,7 +28,7 @@ BY_VALUE = {"__dummy__": "dedupe", "expiresAtMicros": "dedupeWithinWatermark"}
 SCHEMA_PATH = re.compile(r"(.*)/(state/[0-9]+/_stateSchema/.+)", re.DOTALL)
 
 
-def operator_metadata(work: RepairWork, finding: Finding) -> DamageRepair:
+def operator_metadata(work: RepairWork, finding: Finding) -> DamageMending:
     """Operator metadata v1, written from the stores of partition 0."""
     assert finding.file is not None, "the finding names the file"
     number = int(finding.file.split("/")[1])
@@ -43,7 +44,9 @@ def operator_metadata(work: RepairWork, finding: Finding) -> DamageRepair:
         ],
     }
     work.layout.write(finding.file, f"v1\n{json.dumps(body, separators=(',', ':'))}".encode())
-    return DamageRepair(finding.code, finding.file, finding.says, f"Written for {name}, {whence}.")
+    return DamageMending(
+        code=finding.code, file=finding.file, says=finding.says, how=f"Written for {name}, {whence}."
+    )
 
 
 def _list_store_names(layout: Layout, number: int) -> list[str]:
@@ -87,7 +90,7 @@ def _list_numbered_folders(layout: Layout, folder: str) -> set[int]:
     return {int(p) for p in parts if p.isascii() and p.isdigit() and len(p) < 9}
 
 
-def at_home(layout: Layout, old: Store, target: str) -> list[DamageRepair]:
+def at_home(layout: Layout, old: Store, target: str) -> list[DamageMending]:
     """Rewrite absolute schema paths of transformWithState so that they name `target`.
 
     Needed for every new place, a new version of the same flow too; said only where the old paths named another
@@ -104,8 +107,11 @@ def at_home(layout: Layout, old: Store, target: str) -> list[DamageRepair]:
         if foreign:
             says = f"Schema paths of operator metadata {name} name {foreign}, where this checkpoint is not."
             places.append(
-                DamageRepair(
-                    "STATE_SCHEMA_ELSEWHERE", name, says, "Rewritten to the new version's own place."
+                DamageMending(
+                    code="STATE_SCHEMA_ELSEWHERE",
+                    file=name,
+                    says=says,
+                    how="Rewritten to the new version's own place.",
                 )
             )
     return places

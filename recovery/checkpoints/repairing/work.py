@@ -10,7 +10,6 @@ from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, TooLarge
-from recovery.contracts.steps import DamageMending
 from recovery.numbers import whole
 
 
@@ -39,24 +38,6 @@ class KnownFacts:
     operators: tuple[str, ...] = ()
     #: by source key (index or name)
     listings: Mapping[str, ListedInput] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class DamageRepair:
-    """One damage and its mending. `says`: what is so; `how`: what the new version has instead.
-
-    `exact` False: inferred; nothing proves it, so a person has to check what it names.
-    """
-
-    code: str
-    file: str
-    says: str
-    how: str
-    exact: bool = True
-
-    def to_args(self) -> DamageMending:
-        """As a sealed step holds it."""
-        return DamageMending(**asdict(self))
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepare
         operators=args.operators,
         inputs=[(source.location, source.options) for source in contents.inputs],
     )
-    if tuple(mending.to_args() for mending in plan.mendings) != args.mendings:
+    if plan.mendings != args.mendings:
         raise Refused(
             "The repairs that are possible now are not those of the plan. The checkpoint was left alone. Seal a "
             "new plan.",

@@ -8,11 +8,12 @@ import pytest
 from recovery.checkpoints.file_layout import Layout
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.held import HeldState
-from recovery.checkpoints.repair import DamageRepair, RepairPlan, UnrepairedDamage
+from recovery.checkpoints.repair import RepairPlan, UnrepairedDamage
 from recovery.checkpoints.report import Finding, Outcome, Severity, StateOperator
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import BlockerCode, Option
 from recovery.contracts.readers import NO_READER, SourceReader
+from recovery.contracts.steps import DamageMending
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import WITH, checkpoint, facts, keeping
@@ -20,8 +21,11 @@ from tests.unit.strategies.facts import WITH, checkpoint, facts, keeping
 LOST = Finding(
     "METADATA_MISSING", Severity.BLOCKER, "The file metadata is missing.", "Repair it.", "metadata"
 )
-MENDED = DamageRepair(
-    "METADATA_MISSING", "metadata", "The file metadata is missing.", "Written with a new query id."
+MENDED = DamageMending(
+    code="METADATA_MISSING",
+    file="metadata",
+    says="The file metadata is missing.",
+    how="Written with a new query id.",
 )
 CODE = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=(SourceReader(path="/in"),), key=("customer_id",))
 COUNTS = Counts(table=12, processed=12, waiting=8, everything=20, fresh_waiting=7)
