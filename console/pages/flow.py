@@ -222,7 +222,7 @@ def _unread_context(
     counted, if that was another number."""
     now = timezone.now()
     panel = unread.unread_panel(flow, flow.sources.defer("reader", "table"), now)
-    shown = unread.overrule(panel, unread.overruled_at(panel, waits) if waits else listed_at)
+    shown = unread.mark_counted_later(panel, unread.find_later_count(panel, waits) if waits else listed_at)
     later = shown.overruled_at
     listed = f"&{urlencode({'listed': later.isoformat()})}" if later else ""
     return {

@@ -102,7 +102,7 @@ def unread_panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
     return replace(shown, batch_since=flow.last_batch) if late else shown
 
 
-def overrule(panel: Panel, at: datetime | None) -> Panel:
+def mark_counted_later(panel: Panel, at: datetime | None) -> Panel:
     """The panel without what looks before `at` counted: a listing counted something else then."""
     if at is None:
         return panel
@@ -113,7 +113,7 @@ def overrule(panel: Panel, at: datetime | None) -> Panel:
     return replace(panel, sources=sources, overruled_at=at if overruled else None)
 
 
-def overruled_at(panel: Panel, listed: WaitingFiles) -> datetime | None:
+def find_later_count(panel: Panel, listed: WaitingFiles) -> datetime | None:
     """When the files that wait were counted, where that is another number than the looks at the sources saw; None: it
     is the same, or they count another thing."""
     counted = [s.row.unread.get("files", {}).get("value") for s in panel.sources if s.row.kind == "files"]

@@ -269,8 +269,8 @@ def find_skipped(table: Store, plans: PlanTimes, committed: int | None) -> list[
         if empty
         else ""
     )
-    words = {"first": skipped[0], "last": skipped[-1], "count": len(skipped), "also": also}
-    return [finding("SINK_SWALLOWED", FOLDER, **words)]
+    count = len(skipped)
+    return [finding("SINK_SWALLOWED", FOLDER, first=skipped[0], last=skipped[-1], count=count, also=also)]
 
 
 def _say_batches(batches: Sequence[int]) -> str:

@@ -51,7 +51,7 @@ def _format_row(row: ErrorRow) -> str:
         f"- Damaged: {row.damaged}",
         f"- Needs a reset of the checkpoint: {row.reset}",
         f"- Severity: {row.severity}",
-        *(f"- Do: {item.says}" for item in row.advice),
+        *(f"- Do: {item.says}" for item in row.list_advice()),
         *([f"- Never: {', '.join(shared)}"] if shared else []),
         *(f"- {text}" for text in row.dont if text not in SHARED),
     ]

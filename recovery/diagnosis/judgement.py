@@ -208,7 +208,8 @@ def _judge_evidence(evidence: FailureEvidence, chain: Sequence[ChainedError]) ->
     if row is None:
         judged = _judge_unknown(chain, evidence)
     else:
-        judged = Judgement(row.title, row.damaged, row.severity, list(row.advice), list(row.dont))
+        advice = row.list_advice(program=evidence.program)
+        judged = Judgement(row.title, row.damaged, row.severity, advice, list(row.dont))
         check = CHECKS.get(row.code)
         if check:
             check(judged, evidence)

@@ -3,7 +3,7 @@
 A workspace that manages checkpoints itself lets no one touch them, and sinks differ in what an empty checkpoint does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
@@ -11,16 +11,7 @@ from typing import Final, Protocol
 from recovery.contracts.diagnosis import Advice, Storage
 from recovery.contracts.names import ChangeIntent, Strategy
 from recovery.diagnosis.advice import asks_meant
-from recovery.diagnosis.row import (
-    BACK,
-    BACK_OR_WITHOUT,
-    DELETE,
-    EMPTY,
-    ONLY_BACK,
-    RESET_NO,
-    WITHOUT,
-    ErrorRow,
-)
+from recovery.diagnosis.row import DELETE, EMPTY, RESET_NO, ErrorRow
 
 
 class WrittenKind(StrEnum):
@@ -81,28 +72,9 @@ def fit_advice(judged: Advised, row: ErrorRow | None, where: PlatformSupport) ->
         return
     judged.dont = [EMPTY_OF.get(where.sink, text) if text == EMPTY else text for text in judged.dont]
     if where.program:
-        judged.advice = _advice_of_program(judged.advice)
+        judged.advice = [item for item in judged.advice if item.strategy != Strategy.REBUILD]
     if where.program and where.flow:
         judged.advice = [_do_by_hand(item) for item in judged.advice]
-
-
-WITHOUT_STATE: Final = (
-    "Otherwise go back in the input and build the state again (reread), let it start empty (prime), or, if the code "
-    "keeps none, continue with a seeded checkpoint."
-)
-OF_PROGRAM: Final[Mapping[str, str]] = {
-    BACK: "",
-    ONLY_BACK: "Restore the state files from a backup or from the storage's object versions.",
-    BACK_OR_WITHOUT: WITHOUT_STATE,
-    WITHOUT: WITHOUT_STATE,
-}
-"""What is said of a program in the place of a row's advice; "": nothing, as no plan of it does that."""
-
-
-def _advice_of_program(advice: Sequence[Advice]) -> list[Advice]:
-    """The ways that a program can take: its table is not put back to a batch, and its state is not replayed."""
-    fitting = (replace(item, says=OF_PROGRAM.get(item.says, item.says)) for item in advice)
-    return [item for item in fitting if item.says and item.strategy != Strategy.REBUILD]
 
 
 BY_HAND: Final = (

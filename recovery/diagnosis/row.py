@@ -19,16 +19,34 @@ AGAIN: Final = (
 )
 KEEP: Final = (EMPTY, DELETE)
 
-BACK: Final = (
+
+@dataclass(frozen=True)
+class PipelineWay:
+    """A way on that only a flow of a pipeline has. `of_program`: what a plain program can do in its place; "": nothing,
+    as its table is not put back to a batch, and its state is not replayed."""
+
+    says: str
+    of_program: str = ""
+
+
+WITHOUT_STATE: Final = (
+    "Otherwise go back in the input and build the state again (reread), let it start empty (prime), or, if the code "
+    "keeps none, continue with a seeded checkpoint."
+)
+BACK: Final = PipelineWay(
     "Otherwise go back to a batch whose state files are whole, if the source still has what came after it."
 )
-ONLY_BACK: Final = (
-    "Go back to a batch whose state files are whole, if the source still has what came after it."
+ONLY_BACK: Final = PipelineWay(
+    "Go back to a batch whose state files are whole, if the source still has what came after it.",
+    "Restore the state files from a backup or from the storage's object versions.",
 )
-BACK_OR_WITHOUT: Final = (
-    "Otherwise go back to a batch whose files are whole, or continue with a seeded checkpoint without state."
+BACK_OR_WITHOUT: Final = PipelineWay(
+    "Otherwise go back to a batch whose files are whole, or continue with a seeded checkpoint without state.",
+    WITHOUT_STATE,
 )
-WITHOUT: Final = "Otherwise rebuild the state, or continue with a seeded checkpoint without it."
+WITHOUT: Final = PipelineWay(
+    "Otherwise rebuild the state, or continue with a seeded checkpoint without it.", WITHOUT_STATE
+)
 
 RESET_NO: Final = "no"
 RESET_LATER: Final = "only if the gentler steps fail"
@@ -49,7 +67,8 @@ class ErrorRow:
 
     conditions: Spark's names (`*` allowed). texts: alternatives, each a run of literal parts that must
     follow one another in one line, lower case. exact: a whole message. severity: one of SEVERITIES. do: an Advice
-    where it hangs on whether a change was meant, or a strategy does it; else the sentence.
+    where it hangs on whether a change was meant, or a strategy does it; a PipelineWay where a plain program has another
+    way or none; else the sentence.
     """
 
     code: str
@@ -58,7 +77,7 @@ class ErrorRow:
     damaged: str
     reset: str
     severity: int
-    do: tuple[str | Advice, ...]
+    do: tuple[str | Advice | PipelineWay, ...]
     dont: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
     texts: tuple[tuple[str, ...], ...] = ()
@@ -73,10 +92,14 @@ class ErrorRow:
             self, "globs", tuple(re.compile(translate(c)) for c in self.conditions if "*" in c)
         )
 
-    @property
-    def advice(self) -> tuple[Advice, ...]:
-        """What to do, safest first."""
-        return tuple(item if isinstance(item, Advice) else Advice(item) for item in self.do)
+    def list_advice(self, *, program: bool = False) -> list[Advice]:
+        """What to do, safest first. `program`: in a plain program."""
+        advice = []
+        for item in self.do:
+            says = (item.of_program if program else item.says) if isinstance(item, PipelineWay) else item
+            if says:
+                advice.append(says if isinstance(says, Advice) else Advice(says))
+        return advice
 
     def names(self, condition: str) -> bool:
         """Is this Spark condition named by the row, itself or by a pattern?"""

@@ -240,7 +240,12 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
             move = retagging.judge(held, environment, timezone.now()) if held else None
             pipeline = _write_pipeline(workspace, asked.id, held, values | (move.values() if move else {}))
             _write_flows(
-                pipeline, remembered, reply, back, locked, again=_asks_again(pipeline, remembered, reply)
+                pipeline,
+                remembered,
+                reply,
+                back,
+                locked,
+                again=_moved_without_update(pipeline, remembered, reply),
             )
             _write_health(pipeline, judge_pipeline(folding.real(remembered)), remembered)
             if held and move:
@@ -250,7 +255,9 @@ def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> 
     across.write_in_order([asked.row] if asked.row else [], write)
 
 
-def _asks_again(pipeline: Pipeline, updates: Sequence[Mapping[str, object]], reply: PipelineReply) -> bool:
+def _moved_without_update(
+    pipeline: Pipeline, updates: Sequence[Mapping[str, object]], reply: PipelineReply
+) -> bool:
     """Has a flow changed of which no update tells? A plain stream counts as running where its running command alone
     showed that, and no longer does; and its checkpoint goes, or comes back."""
     active = any(update.get("state") not in ENDED for update in updates)

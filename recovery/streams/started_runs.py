@@ -48,12 +48,11 @@ def list_updates_of_other_runs(
 ) -> Iterator[StreamUpdate]:
     """Of each run that came of no start, or that a start left going. `claimed`: as `match_runs` answers; `alive`: as in
     `build_update`."""
+    ends = {start.pk: find_covered_end(start, starts) for start in starts if start.pk in claimed}
     left = {
-        claimed[start.pk].run.run_id: end
+        claimed[start.pk].run.run_id: ends[start.pk]
         for start in starts
-        if start.pk in claimed
-        for end in [find_covered_end(start, starts)]
-        if _has_left_run(start, claimed[start.pk], end)
+        if start.pk in claimed and _has_left_run(start, claimed[start.pk], ends[start.pk])
     }
     claimed_runs = {run.run.run_id for run in claimed.values()}
     newest_open = next((run for run in reversed(seen) if run.run.state is RunState.RUNNING), None)

@@ -28,7 +28,5 @@ def finding(code: str, file: str | None = None, **words: object) -> Finding:
 
 
 def advise_program(code: str, do: str) -> str:
-    """What to do of a finding of this code, which says to `do` it, where the checkpoint is a plain program's: no plan
-    goes back to an earlier batch of one."""
-    kind = BY_CODE.get(code)
-    return state.BACKUP.format(back="") if kind is not None and kind.do == state.BACKUP else do
+    """What to do of a finding of this code, which says to `do` it, where the checkpoint is a plain program's."""
+    return BY_CODE[code].of_program or do if code in BY_CODE else do

@@ -12,7 +12,8 @@ class FindingKind:
     """`says`, `spark` and `do` may hold {words} that a finding fills in.
 
     `outcome` is what the next run with the same code comes to, where it is neither of the usual two: a blocker
-    makes it fail, else it goes on. docs/damage-table.md shows that Spark agrees.
+    makes it fail, else it goes on. docs/damage-table.md shows that Spark agrees. `of_program`: what to do of a plain
+    program's checkpoint, where no plan of one does what `do` says; "": the same.
     """
 
     code: str
@@ -22,6 +23,7 @@ class FindingKind:
     do: str
     seed: bool = False
     outcome: Outcome | None = None
+    of_program: str = ""
 
     @property
     def predicts(self) -> Outcome:

@@ -4,6 +4,7 @@ from recovery.checkpoints.findings.kind import B, FindingKind, I, W
 from recovery.checkpoints.report import Outcome
 
 BACKUP = "Put it back from a backup{back}, or choose a reset that drops the state."
+BACKUP_OF_PROGRAM = "Put it back from a backup, or choose a reset that drops the state."
 UNTOLD = (
     "Nothing if the code keeps no state. If it aggregates, joins, limits or drops duplicates, put state/ back "
     "from a backup first. The code shows it, and so do the stateOperators of its progress events."
@@ -69,6 +70,7 @@ TABLE: tuple[FindingKind, ...] = (
         "Fails: CANNOT_LOAD_STATE_STORE, a state file does not exist.",
         BACKUP,
         seed=True,
+        of_program=BACKUP_OF_PROGRAM,
     ),
     FindingKind(
         "STATE_SST_MISSING",
@@ -77,6 +79,7 @@ TABLE: tuple[FindingKind, ...] = (
         "Fails: CANNOT_LOAD_STATE_STORE, with a FileNotFoundException as the cause.",
         BACKUP,
         seed=True,
+        of_program=BACKUP_OF_PROGRAM,
     ),
     FindingKind(
         "STATE_FILE_DAMAGED",
@@ -85,6 +88,7 @@ TABLE: tuple[FindingKind, ...] = (
         "Fails: CANNOT_LOAD_STATE_STORE, often with the reason in its cause only.",
         BACKUP,
         seed=True,
+        of_program=BACKUP_OF_PROGRAM,
     ),
     FindingKind(
         "STATE_BLOCK_DAMAGED",
@@ -94,6 +98,7 @@ TABLE: tuple[FindingKind, ...] = (
         "RocksDBException, block checksum mismatch.",
         BACKUP,
         seed=True,
+        of_program=BACKUP_OF_PROGRAM,
         outcome=Outcome.UNKNOWN,
     ),
     FindingKind(

@@ -83,13 +83,13 @@ def test_no_row_tells_a_managed_workspace_to_touch_a_checkpoint(row: object) -> 
     assert isinstance(row, ErrorRow)
 
     class Judged:
-        advice = list(row.advice)
+        advice = row.list_advice()
         dont = list(row.dont)
 
     judged = Judged()
     fit_advice(judged, row, MANAGED)
     assert not any(a.strategy for a in judged.advice)
-    assert row.reset == RESET_NO or judged.advice != list(row.advice)
+    assert row.reset == RESET_NO or judged.advice != row.list_advice()
     assert DELETE not in judged.dont
 
 

@@ -210,7 +210,7 @@ OURS = re.compile(
 def test_a_program_s_owner_is_never_told_what_only_a_pipeline_has(row: ErrorRow) -> None:
     name = next((c for c in row.conditions if "*" not in c), None)
     if name is None:
-        said = [row.title, row.damaged, *(a.says for a in row.advice), *row.dont]
+        said = [row.title, row.damaged, *(a.says for a in row.list_advice()), *row.dont]
         assert not any(OURS.search(text) for text in said)
         return
     for report in (None, HEALTHY):
@@ -226,7 +226,9 @@ def test_what_mends_a_checkpoint_names_no_pipeline_to_a_program_s_owner(kind: ob
 
 def test_no_plan_empties_the_table_of_an_adopted_program() -> None:
     row = next(
-        r for r in ROWS if r.family != PIPELINES and any(a.strategy == "full-refresh" for a in r.advice)
+        r
+        for r in ROWS
+        if r.family != PIPELINES and any(a.strategy == "full-refresh" for a in r.list_advice())
     )
     causes = message_of(next(c for c in row.conditions if "*" not in c))
     for where, is_planned in (
@@ -239,7 +241,7 @@ def test_no_plan_empties_the_table_of_an_adopted_program() -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [r for r in ROWS if any(a.strategy == "rebuild" for a in r.advice)], ids=lambda r: r.code
+    "row", [r for r in ROWS if any(a.strategy == "rebuild" for a in r.list_advice())], ids=lambda r: r.code
 )
 def test_no_replay_is_advised_to_the_owner_of_an_adopted_program(row: ErrorRow) -> None:
     causes = message_of(next(c for c in row.conditions if "*" not in c))

@@ -66,7 +66,7 @@ def test_codes_are_unique_and_every_row_says_something() -> None:
         assert 1 <= row.severity <= 5
         assert row.title.endswith(".")
         assert row.do
-        assert all(text.endswith((".", "?")) for text in (*(a.says for a in row.advice), *row.dont))
+        assert all(text.endswith((".", "?")) for text in (*(a.says for a in row.list_advice()), *row.dont))
         if row.severity >= 3:
             assert row.dont, row.code
 

@@ -594,8 +594,7 @@ def test_a_plan_that_goes_back_in_a_topic_says_that_its_state_is_built_anew_and_
 
     review = reviewing.plan_view(plan)
 
-    assert review.lead.startswith("Go back")
-    assert "customers_incremental_flow" in review.lead
+    assert (review.lead.startswith("Go back"), "customers_incremental_flow" in review.lead) == (True, True)
     assert ("(12 keys)" in review.numbering, "built again" in review.numbering) == (True, True)
     assert re.findall(r"\d+", review.grows) == ["8", "12", "20"]
     assert "file" not in review.grows

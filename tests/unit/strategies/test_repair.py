@@ -10,6 +10,7 @@ from recovery.checkpoints.findings import finding
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import RepairPlan, UnrepairedDamage
 from recovery.checkpoints.report import Finding, Outcome, Severity, StateOperator
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import BlockerCode, Option
 from recovery.contracts.readers import NO_READER, SourceReader
@@ -128,7 +129,7 @@ def test_state_files_that_were_not_read_are_not_taken_for_whole() -> None:
     assert blocker.code is BlockerCode.STATE_UNREAD
 
 
-INFERRED = replace(MENDED, code="SOURCE_LOG_HEADER_ONLY", exact=False)
+INFERRED = codec.change(MENDED, code="SOURCE_LOG_HEADER_ONLY", exact=False)
 STAYS = UnrepairedDamage("STATE_MISSING", "state/0", "The state of operator 0 is missing.", "Put it back.")
 SILENT = checkpoint(findings=(replace(LOST, code="OPERATOR_METADATA_MISSING", severity=Severity.WARNING),))
 PLAIN = CodeFacts({"/p/q.py": ""}, (), sources=(SourceReader(path="/in"),))
