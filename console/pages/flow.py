@@ -49,7 +49,7 @@ from recovery.streams.describing import list_signs
 from recovery.streams.places import CheckpointOwners
 from recovery.streams.running import answer_of
 from recovery.workflow import actions, counting_below, diagnosing, refreshing
-from recovery.workflow.doubting import doubts_of
+from recovery.workflow.doubting import doubts_of, table_doubt_of
 from recovery.workflow.selectors import open_recovery_of
 from recovery.workflow.waiting import WaitingFiles, read_waiting_files
 
@@ -75,6 +75,9 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
     feeds = below.dataset_rows(flow, seen, counting_below.held_below(flow, seen), now, doubts)
     late = below.list_behind(feeds)
     doubt, quiet = doubts.get(flow.pk), _answered_not_running(flow, now)
+    if flow.state == "stopped":  # nothing else on its page shows what its runs did
+        known = table_doubt_of(flow)
+        doubt = known if known is not None and known.code.is_of_updates else None
     return {
         "below": feeds,
         "outside": [(n, f) for n, f in seen if f.pipeline_id != flow.pipeline_id],

@@ -114,6 +114,11 @@ class DoubtCode(StrEnum):
     NOT_ASKED = "not-asked"
 
     @property
+    def is_of_updates(self) -> bool:
+        """Whether updates did it to the table, none of which failed: nothing but the doubt tells of it."""
+        return self in (DoubtCode.ROWS_LOST, DoubtCode.READ_AGAIN)
+
+    @property
     def needs_attention(self) -> bool:
         """Whether someone has to look. What a plan accepted, or a source's settings leave out, someone has decided;
         a workspace that does not answer is shown itself."""

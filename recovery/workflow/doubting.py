@@ -97,7 +97,7 @@ def doubts_of(flow_ids: Iterable[int], now: datetime) -> dict[int, Doubt]:
 def table_doubt_of(flow: Flow) -> Doubt | None:
     """What is known against the table of a flow, whatever its state: a list shows it only where the flow looks well."""
     doubt = find_table_doubt(flow, _read_recoveries([flow]).get(flow.pk, ()))
-    return doubt if doubt is not None and doubt.code.needs_attention else None
+    return replace(doubt, state=flow.state) if doubt is not None and doubt.code.needs_attention else None
 
 
 _READ: Final = (
@@ -466,7 +466,7 @@ def _keep_table_doubt(flow: Flow, doubt: Doubt | None, *, tells: bool) -> None:
         return
     Flow.objects.filter(pk=flow.pk).update(table_doubt=code or "", differs_since=since)
     is_new = doubt is not None and flow.table_doubt != code and flow.state in retention.GOING_ON
-    if tells and doubt and is_new and code in (DoubtCode.READ_AGAIN, DoubtCode.ROWS_LOST):
+    if tells and doubt and is_new and doubt.code.is_of_updates:
         memory = read_table_memory(flow)
         at = memory.read_again if code is DoubtCode.READ_AGAIN else memory.open_loss
         name = f"{flow.pk}:{code}:{at.update if at else ''}"

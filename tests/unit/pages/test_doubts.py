@@ -244,3 +244,14 @@ def test_a_pipeline_with_a_flow_in_doubt_is_not_plainly_well(state: str, kind: s
     Pipeline.objects.update(judged=state)
     flow.pipeline.refresh_from_db()
     assert pipeline_header(flow.pipeline, timezone.now(), behind=False, doubted=True).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("memory", "code"), [({"read_again": {"update": "u-1"}}, ["doubt-read-again"]), ({}, [])]
+)
+def test_the_page_of_a_stopped_flow_names_what_is_known_against_its_table(
+    responder: Client, memory: dict[str, object], code: list[str]
+) -> None:
+    flow = f.flow(state="stopped", sink_memory=memory)
+    page = parse(text(responder, f"/flows/{flow.pk}"))
+    assert [known for known in page.codes if known.startswith("doubt-")] == code
